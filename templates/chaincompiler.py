@@ -24,7 +24,7 @@ from templates.clause import Clause
 from templates.conjunctions import compared_in
 from templates.elements import RepeatedUnit, of_elements, operand_with_elements
 from templates.founddata import ByData, by_datum, finds_by_data
-from templates.givenconstants import GivenDatum, given_tests
+from templates.givenconstants import GivenDatum, asked_of_gap, given_tests, known_us
 from templates.optionalpaths import fresh_paths
 from templates.ordered import Chained
 from templates.paircompiler import parameters_asked
@@ -51,7 +51,7 @@ from templates.runelements import (
 from templates.saiddata import SaidData, data_named, parameters_read
 from templates.tuplestreams import tested_below
 from xscl.counting import counts_chain
-from xscl.path import ANY, Axis, NodeTest, Path, Step
+from xscl.path import ANY, Axis, NodeTest, Parameter, Path, Step
 from xscl.query import (
     Block,
     Disjunct,
@@ -143,6 +143,8 @@ def _has_block(statement: Query, block: int) -> bool:
 
 def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) -> Built:
     """Return a chain with the clauses that it reads."""
+    if nodes[0][1].origin in decisions.asking:
+        nodes = [(statement, _with_gaps_asked(node)) for statement, node in nodes]
     _, node = nodes[0]
     counting = _counting(decisions, node) if counts_chain(decisions.query) else None
     reading = _Reading(decisions, nodes, () if counting is None else counting.keys)
@@ -166,8 +168,9 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
             said.disjuncts(step.first),
             said.disjuncts(step.each),
             tuple(said.fold(FoldValue(*each)) for each in step.folds),
-            step.gap_us,
+            known_us(step.gap_us),
             step.window_us,
+            given_gap=step.gap_us.name if isinstance(step.gap_us, Parameter) else "",
         )
         for step, unit in zip(node.steps, units, strict=True)
     ]
@@ -229,7 +232,18 @@ def _data_read(nodes: Sequence[tuple[Query, Chained]]) -> tuple[Test, ...]:
     asked = [each for _, node in nodes for each in node.conditions()]
     asked += [each for _, node in nodes for step in node.steps for each in step.begin]
     alone, within = parameters_read(operand for each in asked for operand in each.operands())
-    return data_named(alone | within, nodes[0][0].text_parameters)
+    gaps = (step.gap_us for _, node in nodes for step in node.steps)
+    lengths = {each.name for each in gaps if isinstance(each, Parameter)}
+    return data_named(alone | within | lengths, nodes[0][0].text_parameters)
+
+
+def _with_gaps_asked(node: Chained) -> Chained:
+    """Return a chain whose gaps are conditions, where they are parameters."""
+    steps = tuple(
+        replace(each, each=asked_of_gap(each.each, each.gap_us), gap_us=known_us(each.gap_us))
+        for each in node.steps
+    )
+    return replace(node, steps=steps)
 
 
 def _saying(link: ChainLink, data: Sequence[str]) -> ChainLink:

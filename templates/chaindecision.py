@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from templates.decision import TupleStream
-from templates.givenconstants import GivenDatum, under
+from templates.givenconstants import GivenDatum, given_length_us, under
 from templates.rundecision import (
     AbsentElement,
     Counting,
@@ -39,7 +39,8 @@ class ChainLink:
 
     `run` is the term under which conditions read its elements.  `window_us` bounds the time from
     the step before, `gap_us` that between neighbours.  `go_on` (WHILE) is asked of an element that
-    a run takes next, and ends it: only a repetition that is stepped as a chain has it.
+    a run takes next, and ends it: only a repetition that is stepped as a chain has it.  A gap may
+    be a parameter, `given_gap`.
     """
 
     run: str
@@ -51,6 +52,7 @@ class ChainLink:
     gap_us: int
     window_us: int
     go_on: Disjuncts = (Disjunct(),)
+    given_gap: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +73,31 @@ class ChainDecision:
     counting: Counting | None = None
     given: tuple[GivenDatum, ...] = ()
 
+    def lengths_given(self) -> Iterator[str]:
+        """Yield the parameters that are lengths."""
+        yield from (link.given_gap for link in self.links if link.given_gap)
+
+    @property
+    def kept_us(self) -> int:
+        """For how long what may decide is remembered."""
+        return self.retained_us
+
     def under(self, said: Sequence[str]) -> ChainDecision:
         """Return the decision for a vector of what is given."""
 
         def own(value: T) -> T:
             return under(value, self.given, said)
 
+        def gap_us(link: ChainLink) -> int:
+            if not link.given_gap:
+                return link.gap_us
+            return given_length_us(link.given_gap, self.given, said)
+
         links = tuple(
             replace(
                 each,
+                gap_us=gap_us(each),
+                given_gap="",
                 first=own(each.first),
                 each=own(each.each),
                 folds=own(each.folds),

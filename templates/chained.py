@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from templates.elements import RepeatedUnit, operand_with_elements, with_elements
 from templates.keys import SameKeys
-from templates.ordered import AbsentInChain, Chained, ChainStep, length_us
+from templates.ordered import AbsentInChain, Chained, ChainStep, given_us, length_us
 from templates.predicates import Disjuncts
 from xscl.counting import counts_chain
 from xscl.query import (
@@ -119,9 +119,7 @@ class ChainReading:
         first = _ALWAYS if operator is None else operator.disjuncts
         each = _ALWAYS if repetition is None else repetition.disjuncts
         folds = () if repetition is None else repetition.folds
-        gap_us = INFINITE_US
-        if repetition is not None and repetition.gap is not None:
-            gap_us = length_us(repetition.gap)
+        gap_us = given_us(None if repetition is None else repetition.gap)
         block = unit.first
         if isinstance(link.unit, Unit) and repetition is None:
             block = self.choice[link.unit]

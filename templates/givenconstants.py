@@ -7,14 +7,24 @@ reads is the same for all of them, and each reads its own constants (`docs/decid
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from templates.box import Test, place_at
 from xscl.disjunctions import DataForm
 from xscl.path import Parameter
+from xscl.query import INFINITE_US, Call, Disjunct, Elements, Residual
 from xscl.substitution import with_values
 
-__all__ = ["GivenDatum", "given_tests", "under"]
+__all__ = [
+    "GivenDatum",
+    "GivenLength",
+    "asked_of_gap",
+    "given_length_us",
+    "given_tests",
+    "known_us",
+    "under",
+]
 
 T = TypeVar("T")
 
@@ -34,6 +44,33 @@ class GivenDatum(NamedTuple):
     def read(self, text: str) -> str | float:
         """Return what it is, as it is spelled."""
         return float(text) if self.is_number else text
+
+
+class GivenLength(NamedTuple):
+    """A length that is given: what it is of, by its name, and the parameter."""
+
+    name: str
+    parameter: str
+
+
+def known_us(length: int | Parameter) -> int:
+    """Return a length, of one that is given the longest that it may be."""
+    return INFINITE_US if isinstance(length, Parameter) else length
+
+
+def asked_of_gap(each: tuple[Disjunct, ...], gap: int | Parameter) -> tuple[Disjunct, ...]:
+    """Return what is asked of each element, and that it is no further from the one before it."""
+    if not isinstance(gap, Parameter):
+        return each
+    candidate, before = (Elements(None, e, Call("end", ())) for e in ("candidate", "prev"))
+    apart = Residual(Call("-", (candidate, before)), "<=", gap)
+    return tuple(replace(one, residuals=(*one.residuals, apart)) for one in each)
+
+
+def given_length_us(parameter: str, given: Sequence[GivenDatum], said: Sequence[str]) -> int:
+    """Return a length that is given."""
+    place = [each.parameter for each in given].index(parameter)
+    return min(int(float(said[place])), INFINITE_US)
 
 
 def under(value: T, given: Sequence[GivenDatum], said: Sequence[str]) -> T:

@@ -35,6 +35,7 @@ __all__ = [
     "asked_of_elements",
     "blocks_of",
     "choices",
+    "given_us",
     "length_us",
     "mentioned_in",
     "operators_of",
@@ -109,10 +110,10 @@ class Repeated:
     keys: tuple[tuple[str, ...], ...]
     left_keys: tuple[str, ...]
     run_keys: tuple[str, ...]
-    gap_us: int
-    window_us: int
+    gap_us: int | Parameter
+    window_us: int | Parameter
     within_us: int
-    retention_us: int
+    retention_us: int | Parameter
     absences: tuple[AbsentInChain, ...] = ()
 
     def conditions(self) -> Iterator[Disjunct]:
@@ -157,7 +158,7 @@ class ChainStep:
     compared: frozenset[str]
     keys: tuple[tuple[str, ...], ...]
     run_keys: tuple[str, ...]
-    gap_us: int
+    gap_us: int | Parameter
     window_us: int
 
 
@@ -315,6 +316,11 @@ def mentioned_in(root: PlainNode) -> set[str]:
                 for operand in disjunct.operands():
                     found.update(operand_variables(operand))
     return found
+
+
+def given_us(window: Window | Parameter | None) -> int | Parameter:
+    """Return a length where runs read it, which may be a constant that is given."""
+    return window if isinstance(window, Parameter) else length_us(window)
 
 
 def length_us(window: Window | Parameter | None) -> int:

@@ -23,6 +23,7 @@ from templates.ordered import (
     PlainNode,
     Repeated,
     blocks_of,
+    given_us,
     length_us,
 )
 from templates.predicates import (
@@ -211,7 +212,7 @@ class PlainNodes:
                 left.last,
                 before.kind is OperatorKind.NEXT,
                 before.disjuncts,
-                length_us(before.window),
+                given_us(before.window),
             )
         repeated = reading.runs(
             self.origins[id(node)],

@@ -56,7 +56,7 @@ def may_be_prepared(query: Query) -> bool:
     if query.is_plain:
         return True
     if is_counted(query):
-        return not any(map(_is_length, nodes_below(query.root)))
+        return all(_is_of_run(query, each) for each in nodes_below(query.root) if _is_length(each))
     if query.learns or (query.is_lossy and any(_lengths_of_factors(query))):
         return False
     return not (
@@ -83,6 +83,11 @@ def is_decided_alone(query: Query) -> bool:
         or query.is_lossy
         or any(map(decides, nodes_below(query.root)))
     )
+
+
+def _is_of_run(query: Query, node: Node) -> bool:
+    """Return whether lengths of a node are read as constants where runs are counted."""
+    return isinstance(node, Repetition) or (_is_of_runs(node) and not counts_chain(query))
 
 
 def _is_length(node: Node) -> bool:
@@ -120,21 +125,21 @@ def _lengths_of_factors(query: Query) -> Iterator[bool]:
 
 
 def _lengths_decided(node: Node, *, is_below: bool = False) -> Iterator[bool]:
-    """Yield of each window and gap whether it is a parameter, where that has to be known.
+    """Yield of each window whether it is a parameter, where that has to be known.
 
     It has to be in what competes: below the right operand of NEXT, and of runs.
     """
-    if isinstance(node, Repetition):
-        yield isinstance(node.gap, Parameter)
-    elif isinstance(node, (Operator, Absence)):
-        yield (is_below or _is_of_runs(node)) and isinstance(node.window, Parameter)
+    if isinstance(node, (Operator, Absence)):
+        has_to_be = is_below or (isinstance(node, Absence) and _is_of_runs(node))
+        yield has_to_be and isinstance(node.window, Parameter)
     elif isinstance(node, From):
         yield is_below and isinstance(node.within, Parameter)
     is_next = isinstance(node, Operator) and node.kind is OperatorKind.NEXT
+    is_of_runs = isinstance(node, Operator) and _is_of_runs(node)
     for child in children(node):
         competes = is_next and isinstance(node, Operator) and child is node.right
         yield from _lengths_decided(
-            child, is_below=is_below or _is_of_runs(node) or is_chain(node) or competes
+            child, is_below=is_below or is_of_runs or is_chain(node) or competes
         )
 
 
@@ -363,6 +368,8 @@ def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]
     if not _say_the_same(runs.decision):
         return True
     named = {each.parameter for each in runs.decision.given}
+    if not {*runs.decision.lengths_given()} <= named:
+        return True
     asked = [operand for each in runs.conditions() for operand in each.operands()]
     return not takes_constants(asked, named) or any(
         not set(ways_held(each, had.get(each.stream, ()))) <= given.get(each.stream, set())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from templates.elements import RepeatedUnit, operand_with_elements, with_elements
 from templates.keys import SameKeys
-from templates.ordered import AbsentInChain, PlainNode, Repeated, length_us
+from templates.ordered import AbsentInChain, PlainNode, Repeated, given_us, length_us
 from templates.predicates import BoundVariables, Disjuncts, all_of
 from xscl.path import Parameter
 from xscl.query import (
@@ -36,7 +36,7 @@ class OperandBefore:
     last: int
     is_next: bool
     disjuncts: Sequence[Disjunct]
-    window_us: int
+    window_us: int | Parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class RepetitionReading:
         literals = tuple(self.same.literals_of_elements(keys, unit))
         each = all_of(self._of_step(node.disjuncts, unit), (Disjunct(residuals=literals),))
         begin: Disjuncts = (Disjunct(),)
-        window_us = INFINITE_US
+        window_us: int | Parameter = INFINITE_US
         if before is not None:
             window_us = before.window_us
             # Another alternative may not compare a path: then it need not be there.
@@ -94,10 +94,10 @@ class RepetitionReading:
             tuple(tuple(key.variable(b) for key in keys) for b in unit.blocks),
             () if before is None else tuple(self.same.variable(key, before.last) for key in keys),
             tuple(self.same.variable(key, unit.first) for key in keys),
-            INFINITE_US if node.gap is None else length_us(node.gap),
+            given_us(node.gap),
             window_us,
             within_us,
-            window_us if window_us < INFINITE_US else length_us(innermost),
+            length_us(innermost) if window_us == INFINITE_US else window_us,
             absences,
         )
 

@@ -18,27 +18,30 @@ from templates.chaindecision import ChainDecision, DecidedChains
 from templates.clause import Clause, ClauseSource
 from templates.conjunctions import compared_in, elements_behind, split
 from templates.elements import of_candidate
-from templates.founddata import ByData, by_datum, finds_by_data
-from templates.givenconstants import GivenDatum, given_tests
+from templates.founddata import ByData, by_datum
+from templates.givenconstants import (
+    given_tests,
+    known_us,
+)
 from templates.helddata import equal_terms, held_equal
 from templates.joingraph import GraphNode, JoinGraph
 from templates.measured import in_text
 from templates.ordered import Repeated, asked_of_elements, blocks_of, choices, predicates_of
 from templates.paircompiler import parameters_asked
 from templates.queryclass import QueryClass
+from templates.runconstants import data_read, given_of, lengths_of, with_gap_asked, with_said
 from templates.rundecision import (
     AbsentElement,
     Begin,
     CountedKey,
     Counting,
     DecidedRuns,
-    ElementStream,
     FoldValue,
     RunDecision,
     datum_term,
 )
 from templates.runelements import BlockElements, compile_elements, data_of_all, hand_on
-from templates.saiddata import SaidData, data_named, parameters_read
+from templates.saiddata import SaidData
 from templates.template import template_of
 from templates.tuplestreams import tested_below
 from xscl.comparison import Elements, operands_below
@@ -80,7 +83,9 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
     keys = () if counting is None else counting.keys
     of_left = {term(t) for key in keys for t in operand_terms(key.operand)}
     asks_each = nodes[0][1].origin in decisions.asking
-    by_left, by_elements = _data_read(nodes) if asks_each and counting is None else ((), ())
+    if asks_each:
+        nodes = [(statement, with_gap_asked(node)) for statement, node in nodes]
+    by_left, by_elements = data_read(nodes) if asks_each and counting is None else ((), ())
     said = SaidData.of(by_left, by_elements)
     by_data = ByData.EACH if by_left else _by_data(nodes)
     seeks = bool(nodes[0][0].parameters) and counting is None and not asks_each
@@ -152,73 +157,28 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
             replace(begin, left=decisions.told_apart(left, had))
             for begin, left in zip(begins, lefts, strict=True)
         ]
-    begins = [_with_said(begin, said) for begin in begins]
+    begins = [with_said(begin, said) for begin in begins]
     decision = RunDecision(
         node.is_next,
         tuple(dict.fromkeys(begins)),
         elements_read,
-        node.gap_us,
-        node.window_us,
+        known_us(node.gap_us),
+        known_us(node.window_us),
         node.within_us,
-        node.retention_us,
+        known_us(node.retention_us),
         decisions.grace_us,
         node.unit.run,
         absences,
         counting,
         tuple(had),
-        () if asks_each else _given(nodes, lefts, read),
+        () if asks_each else given_of(nodes, lefts, read),
+        tuple(lengths_of(node)),
     )
     # Each alternative of what stands before compares what it binds.
     of_absences = (each.compared for _, other in nodes for each in other.absences)
     compared = frozenset[str]().union(*of_absences)
     built = Built.of(decision, decisions.catalog, compilers, deciding, compared)
     return replace(built, by_data=(by_data,), data=(by_left,), said=said)
-
-
-def _data_read(
-    nodes: Sequence[tuple[Query, Repeated]],
-) -> tuple[tuple[Test, ...], tuple[Test, ...]]:
-    """Return the data that conditions read of what stands before runs, and of their elements.
-
-    Where nothing stands before them, or a function is of elements, the elements say them.
-    """
-    alone, within = _parameters(nodes)
-    texts = nodes[0][0].text_parameters
-    if nodes[0][1].operand is None:
-        return (), data_named(alone | within, texts)
-    return data_named(alone, texts), data_named(within, texts)
-
-
-def _parameters(nodes: Sequence[tuple[Query, Repeated]]) -> tuple[set[str], set[str]]:
-    asked = (each for _, node in nodes for each in node.conditions())
-    return parameters_read(operand for each in asked for operand in each.operands())
-
-
-def _given(
-    nodes: Sequence[tuple[Query, Repeated]],
-    lefts: Sequence[Clause],
-    read: Sequence[ElementStream],
-) -> tuple[GivenDatum, ...]:
-    """Return the data that conditions read as constants.
-
-    Where elements are found by data, or what stands before them is, each is for a few vectors.
-    """
-    if any(each.data or each.given for each in read) or any(map(finds_by_data, lefts)):
-        return ()
-    names = set[str]().union(*_parameters(nodes))
-    return tuple(map(GivenDatum.of, data_named(names, nodes[0][0].text_parameters)))
-
-
-def _with_said(begin: Begin, said: SaidData) -> Begin:
-    """Return a way to begin whose conditions read data that runs say."""
-    return replace(
-        begin,
-        first=said.conjunction(begin.first),
-        each=said.disjuncts(begin.each),
-        go_on=None if begin.go_on is None else said.disjuncts(begin.go_on),
-        folds=tuple(map(said.fold, begin.folds)),
-        absent=tuple(map(said.disjuncts, begin.absent)),
-    )
 
 
 def _by_data(nodes: Sequence[tuple[Query, Repeated]]) -> ByData:
@@ -414,7 +374,7 @@ def handed_on(
     )
     tuples = replace(
         clause,
-        window_us=decided.decision.retained_us,
+        window_us=decided.decision.kept_us,
         stream="",
         tuple_variables=(),
         sources=(ClauseSource(None, clause, stratum, 0),),

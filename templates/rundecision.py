@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from templates.decision import TupleStream
-from templates.givenconstants import GivenDatum, under
+from templates.givenconstants import GivenDatum, GivenLength, given_length_us, under
 from templates.hadtests import HadTest
 from xscl.comparison import Call, operand_terms, operands_below
 from xscl.evaluation import StepReading, Values, compile_conjunction, compile_operand
 from xscl.functions import spell
+from xscl.path import Parameter
 from xscl.query import Disjunct, Elements, Operand, Residual
 from xscl.runvalues import (
     GrowingRun,
@@ -164,7 +166,8 @@ class RunDecision:
     which runs are read.  Where something must be absent, or runs are counted, they
     are decided behind FOLLOWED BY too.  What stands before says a datum of each of `had`, as values
     of the keys of its streams: those that elements say as well are the first of both.  `given` are
-    the parameters in conditions: it stands for a decision `under` each vector of them.
+    the parameters in conditions, and those that are `lengths`: it stands for a decision `under`
+    each vector of them.
     """
 
     is_next: bool
@@ -180,10 +183,26 @@ class RunDecision:
     counting: Counting | None = None
     had: tuple[str, ...] = ()
     given: tuple[GivenDatum, ...] = ()
+    lengths: tuple[GivenLength, ...] = ()
 
     def under(self, said: Sequence[str]) -> RunDecision:
         """Return the decision for a vector of what is given."""
-        return replace(self, begins=under(self.begins, self.given, said), given=())
+        given = self.given
+        lengths: dict[str, Any] = {
+            each.name: given_length_us(each.parameter, given, said) for each in self.lengths
+        }
+        begins = under(self.begins, given, said)
+        return replace(self, begins=begins, given=(), lengths=(), **lengths)
+
+    def lengths_given(self) -> Iterator[str]:
+        """Yield the parameters that are lengths."""
+        yield from (each.parameter for each in self.lengths)
+
+    @property
+    def kept_us(self) -> int | Parameter:
+        """For how long what may decide is remembered, which may be given."""
+        own = (each.parameter for each in self.lengths if each.name == "retention_us")
+        return next(map(Parameter, own), self.retained_us)
 
     def read(self) -> Iterator[ElementStream]:
         """Yield the elements, and what must be absent."""

@@ -278,6 +278,10 @@ STATEMENTS = (
     "*//a[k = $key] FOLLOWED BY {, W} *//b[p->y]+ {s < 5} FOLD {s = $least THEN s + y} MATCH NEXT",
     "S//a->v FOLLOWED BY {, W} *//b->u+ UNLESS {w/k = $key AND w/p > v/p * $least} *//c->w"
     " MATCH NEXT",
+    "S//a[p->x] NEXT {x <= y, $within} *//b[p->y]+ {, $within} UNLESS *//c",
+    "*//b[p->y]+ {y >= prev(y), $within} WITHIN 9 s",
+    "*//a FOLLOWED BY {, W} *//b+ {, $within} MATCH STRICT",
+    "*//a[k = $key] NEXT {, W} *//b[p->y]+ {y >= prev(y), $within}",
 )
 
 
