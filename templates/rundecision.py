@@ -92,6 +92,12 @@ class Begin:
     left_keys: tuple[str, ...]
     absent: tuple[Disjuncts, ...] = ()
 
+    def under(self, given: Sequence[GivenDatum], said: Sequence[str]) -> Begin:
+        """Return the way to begin with a vector of what is given."""
+        asked = self.first, self.each, self.go_on, self.folds, self.absent
+        first, each, go_on, folds, absent = under(asked, given, said)
+        return Begin(self.left, first, each, go_on, folds, self.left_keys, absent)
+
 
 @dataclass(frozen=True, slots=True)
 class ElementStream:
@@ -191,7 +197,7 @@ class RunDecision:
         lengths: dict[str, Any] = {
             each.name: given_length_us(each.parameter, given, said) for each in self.lengths
         }
-        begins = under(self.begins, given, said)
+        begins = tuple([each.under(given, said) for each in self.begins])
         return replace(self, begins=begins, given=(), lengths=(), **lengths)
 
     def lengths_given(self) -> Iterator[str]:

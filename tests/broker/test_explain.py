@@ -191,6 +191,7 @@ def test_a_repetition_is_a_decision_that_says_how_its_runs_are_found() -> None:
         ("S//b[v->y]+ {y > prev(y)} WITHIN 1 h WINDOW 0 s GRACE 0 s", "are counted, and none"),
         ("SELECT COMPRESSED FROM S//b+ WITHIN 1 h GRACE 0 s", "drawn as graphs"),
         ("S//a FOLLOWED BY S//b+ WITHIN 1 h MATCH STRICT GRACE 0 s", "first document of its str"),
+        ("S//b[v->y]+ {y > $n OR y > prev(y)} WITHIN 1 h", "go on for each $n that is given"),
     ],
 )
 def test_explain_says_which_runs_are_listed_and_which_are_counted(text: str, how: str) -> None:

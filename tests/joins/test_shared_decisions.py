@@ -13,11 +13,15 @@ from support.runners import lines, run_engine, run_oracle
 from support.tiny_limits import TINY
 
 import xscl
+from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import MatchingLimits
 from joins import RunLimits
 from templates.compiler import compile_query
 from templates.prepared import is_prepared, may_be_prepared
 from xpath_eval.catalog import PatternCatalog
+
+FOUND = "S//a[k = 'x' or k = $key]"
+"""What is handed on for each who asks for it."""
 
 
 @pytest.mark.parametrize("text", STATEMENTS)
@@ -36,6 +40,9 @@ def test_the_statements_of_these_cases_are_decided_together(text: str) -> None:
         ("S//a FOLLOWED BY {, 9 s} S//b[not(k = $key)]+ MATCH NEXT", 2, 4),
         ("S//a FOLLOWED BY {, 9 s} S//b->u+ {u/k != prev(u/k, $key)  OR u/k = 'x'}", 8, 1),
         ("S//a[not(k = $key)] NEXT {, 9 s} S//b->u+ {u/k = prev(u/k, 'x') OR u/k = $key}", 2, 3),
+        (f"{FOUND} NEXT {{, 9 s}} S//b->u+ {{u/k = prev(u/k, 'x') OR u/k = $key}}", 2, 3),
+        (f"{FOUND} FOLLOWED BY {{, 9 s}} S//b->u+ {{u/k = prev(u/k, 'x') OR u/k = $key}}", 8, 1),
+        (f"{FOUND} FOLLOWED BY {{, 9 s}} S//b->u+ {{count() < 4 OR u/k = $key}}", 8, 1),
     ],
 )
 def test_runs_of_one_assignment_are_not_too_many_because_of_others(
@@ -48,10 +55,27 @@ def test_runs_of_one_assignment_are_not_too_many_because_of_others(
     )
     case = parse_case(f"query q\n    {text} GRACE 0 s\n{given}\n{documents}tick 9 00:10:00\n----\n")
     found = [
-        len(run_engine(case, limits=MatchingLimits(runs=RunLimits(runs=most, heads=heads))))
-        for most in (runs, 1_000)
+        len(run_engine(case, batch_size=size, limits=MatchingLimits(runs=limits)))
+        for size, limits in (
+            (1, RunLimits(runs=runs, heads=heads)),
+            (None, RunLimits(runs=runs, heads=heads)),
+            (None, RunLimits()),
+        )
     ]
-    assert found[0] == found[1] > 6 * runs
+    assert len(set(found)) == 1
+    assert found[0] > 6 * runs
+
+
+def test_runs_of_a_vector_go_with_the_last_who_asks_for_it() -> None:
+    [query] = xscl.parse("S//a NEXT {, 9 s} S//b[p->y]+ {y > prev(y) * $x}", id="q")
+    engine = Engine([RegisteredQuery(query, 0, ({"x": 1.0}, {"x": 2.0}))], lateness_us=0)
+    engine.process(engine.evaluate([]), lambda _: {})
+    decided = [engine.figures()["decisions"]]
+    for given in (2.0, 1.0):
+        engine.queries.unassign("q", {"x": given})
+        engine.process(engine.evaluate([]), lambda _: {})
+        decided.append(engine.figures()["decisions"])
+    assert decided == [2, 1, 0]
 
 
 def test_they_get_what_the_oracle_says() -> None:
