@@ -12,6 +12,7 @@ from templates.founddata import ByData, data_asked
 from templates.haddata import Operands
 from templates.ordered import AbsentUnit
 from templates.similarterms import scored
+from xscl.path import Parameter
 from xscl.query import Disjunct, From, Query, SimilarityJoin
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class AbsentRows(NamedTuple):
     """
 
     unit: int
+    window_us: int | Parameter
     blocks: tuple[int, ...]
     beside: Sequence[Operands]
     compiler: DecisionCompiler
@@ -59,7 +61,7 @@ def absent_rows(
             needed = compiler.terms(asked) | {decisions.query.blocks[block].root}
             absent = node if own != Disjunct() else block
             clause = compiler.operand(absent, needed)
-            given = number, blocks, beside, compiler, absent, clause, asked
+            given = number, unit.window_us, blocks, beside, compiler, absent, clause, asked
             yield AbsentRows(*given, *scored(asked))
 
 

@@ -109,8 +109,8 @@ class Clause:
     clauses above; the stream `is_common` if it is that of all statements with such an operator,
     whatever their data.  A query `has_several_words` there where a tuple may have those of more
     than one of its alternatives, or assignments.  `tuple_variables` are the variables of all those
-    nodes, that of the root first.  `unheld` are data by which its tuples are handed on though none
-    is held against them.  `similar` are the similarity joins of the tuples, in the order
+    nodes, that of the root first.  `unheld` are data by which its tuples are handed on though no
+    box has them.  `similar` are the similarity joins of the tuples, in the order
     of the text, those of the clauses below included.  Where the tuples are decided, `deciding` are
     the clauses that the decision reads, and `origin` is its place among the decisions of the query.
     `guard` is what is asked of tables, None where nothing is; `actions` are done for each match of

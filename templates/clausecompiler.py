@@ -404,7 +404,7 @@ class Compiler:
         data: Collection[Test] = (),
     ) -> None:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
-        clause.unheld = unheld_data(clause, data, had) if data else ()
+        clause.unheld += unheld_data(clause, data, had) if data else ()
         tested: tuple[TestedPlace, ...] = ()
         is_common = self.is_common(clause)
         if is_common or self.query.parameters or self.has_choices:

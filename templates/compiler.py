@@ -47,7 +47,7 @@ def compile_query(
     found = _compile_statements(read, *given)
     places, asking = decided_by_parameters(found), dict[int, AskedOf]()
     # Where it is not decided together otherwise, each datum is asked.
-    for each in (AskedOf.ROWS, AskedOf.OPERAND) if query.parameters else ():
+    for each in [*AskedOf][1:] if query.parameters else ():
         if not places:
             break
         asking |= dict.fromkeys(places, each)

@@ -8,7 +8,7 @@ the nodes of the `chosen` terms are one contender.  `docs/decided.md` has the th
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -153,7 +153,8 @@ class AbsentCase:
 
     It is asked beside rows of the streams of its own alternative, whose names are `beside`: rows of
     another one need not have what it reads.  Where a measure of a tuple and the row is held against
-    data, `score` is the similarity join, at the threshold 0.
+    data, `score` is the similarity join, at the threshold 0.  `window` is the term of the left row
+    that says the window of the unit, if one does.
     """
 
     blocks: tuple[int, ...]
@@ -161,14 +162,24 @@ class AbsentCase:
     asked: Conjunction
     beside: tuple[str, ...]
     score: SimilarityJoin | None = None
+    window: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """An absent unit: a document that fits any of the cases; `window_us` is its own window."""
+    """An absent unit: a document that fits any of the cases.
+
+    `window_us` is its own window, which is none where cases say it.
+    """
 
     cases: tuple[AbsentCase, ...]
     window_us: int | Parameter = INFINITE_US
+
+    @classmethod
+    def of(cls, cases: Iterable[AbsentCase], window_us: int | Parameter) -> Absent:
+        """Return a unit of its cases, each once."""
+        own = tuple(dict.fromkeys(cases))
+        return cls(own, INFINITE_US if any(case.window for case in own) else window_us)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from templates.conjunctions import asked_behind, elements_behind
 from templates.decision import Threshold, TupleStream
 from templates.elements import repeated_units
 from templates.factor import Factor
-from templates.founddata import AskedOf, found_together
+from templates.founddata import AskedOf, found_together, unboxed_parameters
 from templates.hadtests import HadTest
 from templates.helddata import equal_terms, named_terms, threshold_of
 from templates.keys import SameKeys
@@ -36,6 +36,7 @@ from templates.ordered import (
 )
 from templates.paircompiler import build_pairs, pairs_clause
 from templates.runcompiler import build_runs, runs_clause
+from templates.saiddata import data_named
 from xscl.constants import breadth_of_constants, exclude_constants
 from xscl.pattern import term_variable
 from xscl.query import (
@@ -319,7 +320,16 @@ class DecisionCompiler(Compiler):
         )
 
     def clause(self, node: PlainNode, needed_above: frozenset[str]) -> Clause:
-        """Compile a node after those below it."""
+        """Compile a node after those below it.
+
+        What it hands on says the data that it is asked for, but for those that boxes have.
+        """
+        clause = self._clause(node, needed_above)
+        if node is not self.query.root:
+            clause.unheld = data_named(unboxed_parameters(clause), self.texts)
+        return clause
+
+    def _clause(self, node: PlainNode, needed_above: frozenset[str]) -> Clause:
         where = self.choice[id(node)] if isinstance(node, Kept) else Disjunct()
         inner = node.node if isinstance(node, Kept) else node
         if isinstance(inner, Repeated):

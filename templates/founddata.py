@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from enum import Enum
+from functools import lru_cache
 
-from templates.box import TAKEN, FoundBy, Test
+from templates.box import NONE_OF, SPARED, TAKEN, FoundBy, JointData, Test
 from templates.clause import Clause
+from templates.givendata import parameters_of
 from templates.hadtests import had_values
+from templates.saiddata import data_named
+from xscl.path import Parameter
+from xscl.query import operand_parameters
 
 __all__ = [
     "AskedOf",
@@ -20,10 +25,13 @@ __all__ = [
     "asked_data",
     "by_datum",
     "data_asked",
+    "data_asked_of_rights",
     "data_said",
     "finds_by_data",
     "found_by",
     "found_together",
+    "says_sets",
+    "unboxed_parameters",
     "unheld_data",
 ]
 
@@ -56,12 +64,19 @@ class AskedOf(Enum):
     """What is asked for all data, where nothing else says whom a row is for.
 
     Rows that compete, or are absent, are asked for each datum that they are held against; or the
-    first operand for all that anything in the decision is held against, so that it has them.
+    first operand for all that anything in the decision is held against, so that it has them, and in
+    the end for windows of what is absent as well.
     """
 
     NOTHING = 0
     ROWS = 1
     OPERAND = 2
+    OPERAND_WITH_WINDOWS = 3
+
+    @property
+    def is_of_operand(self) -> bool:
+        """Whether the first operand is asked."""
+        return self in (AskedOf.OPERAND, AskedOf.OPERAND_WITH_WINDOWS)
 
 
 def found_by(clause: Clause, had: Collection[str] = ()) -> dict[Test, FoundBy]:
@@ -126,6 +141,14 @@ def unheld_data(clause: Clause, every: Iterable[Test], had: Collection[str]) -> 
     return tuple([test for test in every if test not in own])
 
 
+@lru_cache(maxsize=256)
+def unboxed_parameters(clause: Clause) -> frozenset[str]:
+    """Return the parameters in conditions of a clause that no box has."""
+    operands = [o for residual in clause.residuals for o in (residual.left, residual.right)]
+    read = (p.name for each in (*operands, *clause.tests) for p in operand_parameters(each))
+    return frozenset(read)
+
+
 def data_said(clause: Clause, had: Collection[str], by_data: ByData) -> tuple[Test, ...]:
     """Return what a clause's tuples say of data when they are handed on by them."""
     found = {} if by_data is ByData.NO else found_by(clause, had)
@@ -141,6 +164,40 @@ def data_asked(clauses: Iterable[Clause], had: Collection[str]) -> tuple[Test, .
     """Return the data that boxes of clauses are held against, but for those beside data `had`."""
     found = {as_datum(test) for clause in clauses for test in _numbers(clause, had)}
     return tuple(by_datum(found))
+
+
+def data_asked_of_rights(rights: Collection[Clause], had: Collection[str]) -> tuple[Test, ...]:
+    """Return the data that rights which compete are held against, but for data that are `had`.
+
+    Windows are among them, and, even if they are `had`, what decided tuples are taken away for, or
+    spared: a set of those is not asked beside a value.
+    """
+    windows = {each.window_us.name for each in rights if isinstance(each.window_us, Parameter)}
+    asked = (*data_asked(rights, had), *data_named(windows, ()))
+    found = {each for each in asked if each.datum not in had}
+    found |= {each for clause in rights for test in clause.box for each in _data_of_set(test)}
+    return tuple(by_datum(found))
+
+
+def _data_of_set(test: Test) -> Iterable[Test]:
+    """Return the data that a test holds against a set of those that a decided tuple is for."""
+    if test.operator not in (NONE_OF, SPARED):
+        return ()
+    own = test.data.tests if isinstance(test.data, JointData) else (test,)
+    return [Test(TAKEN, "=", each.data, form=each.form) for each in own]
+
+
+@lru_cache(maxsize=256)
+def says_sets(clause: Clause) -> bool:
+    """Return whether tuples say all data that a clause's box holds against sets of decided ones.
+
+    Then who asks with the data is, or is not, in the set; else the root says.
+    """
+    found = {n for place in clause.tested if isinstance(place, FoundBy) for n in place.numbers}
+    tests = (test for test, n in _numbers(clause, ()).items() if n in found) if found else ()
+    said = {name for test in tests for name in parameters_of(test)}
+    held = (test for test in clause.box if test.operator in (NONE_OF, SPARED))
+    return all(said.issuperset(parameters_of(test)) for test in held)
 
 
 def as_datum(test: Test) -> Test:

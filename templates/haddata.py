@@ -8,7 +8,9 @@ from dataclasses import replace
 from templates.clause import Clause
 from templates.conjunctions import conjunction_of
 from templates.decision import ALWAYS, Conjunction, DecisionKind
+from templates.hadtests import given_values
 from templates.helddata import asked_of_had, equal_terms
+from xscl.path import Parameter
 from xscl.query import Disjunct
 
 __all__ = ["HadData", "Operands"]
@@ -69,6 +71,19 @@ class HadData:
     ) -> Conjunction:
         """Return what is asked of absent rows beside operands of a statement, with the `rest`."""
         return self._noted(self._asked(absent, choices, rest), choices)
+
+    def window_of_absent(self, window_us: int | Parameter, choices: Sequence[Operands]) -> str:
+        """Return the term of a statement's first operand that says a window; "" if none does.
+
+        How far back from one operand it looks has to be known.
+        """
+        if isinstance(window_us, int) or not self._kind.has_right:
+            return ""
+        terms = self._known_terms(choices, 0)
+        for given in given_values([window_us.name], terms) or ():
+            self._used[0].update(datum for datum, name in terms.items() if name == given.term)
+            return given.term
+        return ""
 
     def _asked(self, clause: Clause, choices: Sequence[Operands], rest: Disjunct) -> Conjunction:
         terms = [self._known_terms(choices, side) for side in range(len(choices[0]))]

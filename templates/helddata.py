@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 
-from templates.box import SPAN, Place, Test
+from templates.box import NONE_OF, SPAN, SPARED, Place, Test
 from templates.clause import Clause
 from templates.decision import Conjunction, Threshold
 from templates.exceptions import HeldFor, compared_name, is_excepting
-from templates.founddata import as_datum, by_datum
+from templates.founddata import as_datum, by_datum, says_sets
 from templates.hadtests import HadTest, had_values
 from templates.tuplestreams import tested_below
 from xscl.pattern import INEQUALITIES
@@ -72,11 +72,12 @@ def left_over(clause: Clause, had: Collection[str]) -> Iterator[Test]:
     Values of an operand are equal to data that are `had`.
     """
     known = dict.fromkeys([*equal_terms(clause), *had], "")
+    sets = (NONE_OF, SPARED) if says_sets(clause) else ()
     for test in tested_below(clause, 0):
         if test.datum is not None:
             is_asked = test.datum in had
         else:
-            is_asked = had_values(test, known) is not None
+            is_asked = had_values(test, known) is not None or test.operator in sets
         if test.is_given and not is_asked:
             yield test
 
@@ -136,5 +137,5 @@ def _tested_above(clause: Clause) -> Iterator[tuple[Test, int]]:
     for test in tested_below(clause, 0):
         if isinstance(test.place, Place):
             place = test.place.position - first
-            if clause.tested[place] != SPAN:
+            if clause.tested[place] != SPAN or test.is_given:
                 yield test, place

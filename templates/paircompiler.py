@@ -23,7 +23,7 @@ from templates.decision import (
     TupleStream,
 )
 from templates.exceptions import compared_name, spared, spared_by_absent, spared_by_rights
-from templates.founddata import AskedOf, ByData, data_asked
+from templates.founddata import AskedOf, ByData, data_asked_of_rights
 from templates.haddata import HadData, Operands
 from templates.helddata import held_equal, left_over, ways_held
 from templates.joingraph import GraphNode, JoinGraph
@@ -67,10 +67,10 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
     data: list[tuple[Test, ...]] = []
     for side, own in enumerate(by_data):
         operands = [each.operand(side) for each in chain(*alternatives)]
-        asked = data_asked(operands, had.of_competing) if own.asks_each else ()
-        if asking is AskedOf.OPERAND and not side:
-            asked = _data_of_all(nodes)
-        data.append(tuple([each for each in asked if each.datum not in had.of_competing]))
+        asked = data_asked_of_rights(operands, had.of_competing) if own.asks_each else ()
+        if asking.is_of_operand and not side:
+            asked = _data_of_all(nodes, has_windows=asking is AskedOf.OPERAND_WITH_WINDOWS)
+        data.append(asked)
         for each, operand in zip(chain(*alternatives), operands, strict=True):
             each.hand_on(side, operand, own, had.of_competing, data[side])
         had.know([[each.clauses for each in some] for some in alternatives])
@@ -91,6 +91,7 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
     hand_on_absent(taking, had.of_all, asks_each=asks_each)
     of_rights = [had.asked_of_right(each.clauses, each.rest) for each in chain(*alternatives)]
     of_absent = [had.asked_of_absent(each.clause, each.beside, each.rest) for each in taking]
+    said = [had.window_of_absent(each.window_us, each.beside) for each in taking]
     is_next = node.kind is DecisionKind.NEXT
     competing = [each.clauses[1] for each in chain(*alternatives)] if is_next else []
     by_rights = spared_by_rights([ways_held(each, had.used[0]) for each in competing])
@@ -103,19 +104,16 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
         fits += [Fit(left, right, condition, at_zero(each.score)) for right in rights]
         lefts += [] if rights else [left]
     absences: dict[int, list[AbsentCase]] = {}
-    for taken, condition in zip(taking, of_absent, strict=True):
+    for taken, condition, window in zip(taking, of_absent, said, strict=True):
         stream = decisions.absent(taken.clause, of_both, by_absent, asks_each=asks_each)
         names = tuple(sorted({clause.stream for own in taken.beside for clause in own}))
-        case = AbsentCase(taken.blocks, stream, condition, names, at_zero(taken.score))
+        case = AbsentCase(taken.blocks, stream, condition, names, at_zero(taken.score), window)
         absences.setdefault(taken.unit, []).append(case)
     decision = Decision(
         node.kind,
         tuple(dict.fromkeys(lefts)),
         tuple(dict.fromkeys(fits)),
-        tuple(
-            Absent(tuple(dict.fromkeys(absences[number])), unit.window_us)
-            for number, unit in enumerate(node.absences)
-        ),
+        tuple(Absent.of(absences[n], unit.window_us) for n, unit in enumerate(node.absences)),
         node.window_us,
         node.within_us,
         decisions.grace_us,
@@ -194,8 +192,11 @@ def _streams(
     return streams
 
 
-def _data_of_all(nodes: Sequence[tuple[Query, Ordered]]) -> tuple[Test, ...]:
-    """Return all data that anything is held against in what is decided, but for its windows."""
+def _data_of_all(nodes: Sequence[tuple[Query, Ordered]], *, has_windows: bool) -> tuple[Test, ...]:
+    """Return all data that anything is held against in what is decided.
+
+    Of its windows those of what is absent may be among them.
+    """
     names: set[str] = set()
     for query, node in nodes:
         asked = [*node.disjuncts]
@@ -205,6 +206,8 @@ def _data_of_all(nodes: Sequence[tuple[Query, Ordered]]) -> tuple[Test, ...]:
             blocks += blocks_of(node.operands[1])
             asked += predicates_of(node.operands[1])
         names |= parameters_asked(query, blocks, asked)
+        windows = [unit.window_us for unit in node.absences if has_windows]
+        names |= {each.name for each in windows if isinstance(each, Parameter)}
     return data_named(names, nodes[0][0].text_parameters)
 
 
@@ -225,7 +228,7 @@ def _by_data(nodes: Sequence[tuple[Query, Ordered]], asking: AskedOf) -> tuple[B
     if is_next:
         beside |= own[1]
     of_rights = ByData.EACH_ASKED if asking is AskedOf.ROWS else ByData.EACH
-    is_asked = asking is AskedOf.OPERAND
+    is_asked = asking.is_of_operand
     of_others = (ByData.EACH if each & beside or is_asked else ByData.NO for each in own)
     return tuple(of_rights if is_next and n else each for n, each in enumerate(of_others))
 

@@ -21,6 +21,8 @@ from templates.clause import Alternative, Clause
 from templates.conjunctions import parameters_in
 from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.exceptions import spared_by_absent, spared_by_rights
+from templates.founddata import unboxed_parameters
+from templates.givendata import parameters_of
 from templates.helddata import ways_held
 from templates.rundecision import DecidedRuns, RunDecision
 from templates.saiddata import takes_constants
@@ -127,7 +129,7 @@ def _lengths_of_factors(query: Query) -> Iterator[bool]:
 def _lengths_decided(node: Node, *, is_below: bool = False) -> Iterator[bool]:
     """Yield of each window whether it is a parameter, where that has to be known.
 
-    It has to be in what competes: below the right operand of NEXT, and of runs.
+    It has to be below runs, and in runs that compete: below the right operand of NEXT.
     """
     if isinstance(node, (Operator, Absence)):
         has_to_be = is_below or (isinstance(node, Absence) and _is_of_runs(node))
@@ -138,6 +140,7 @@ def _lengths_decided(node: Node, *, is_below: bool = False) -> Iterator[bool]:
     is_of_runs = isinstance(node, Operator) and _is_of_runs(node)
     for child in children(node):
         competes = is_next and isinstance(node, Operator) and child is node.right
+        competes &= any(isinstance(each, Repetition) for each in nodes_below(child))
         yield from _lengths_decided(
             child, is_below=is_below or is_of_runs or is_chain(node) or competes
         )
@@ -191,9 +194,9 @@ def _takes_by_score(clause: Clause) -> bool:
 
 
 def _tests_parameter(clause: Clause) -> bool:
-    """Return whether a parameter stands in a condition that no box has."""
-    operands = [o for residual in clause.residuals for o in (residual.left, residual.right)]
-    return _have_parameters([*operands, *clause.tests])
+    """Return whether a condition that no box has asks for a parameter that tuples do not say."""
+    said = {name for test in clause.unheld for name in parameters_of(test)}
+    return not unboxed_parameters(clause) <= said
 
 
 def _pairs_by_parameter(clauses: Sequence[Clause]) -> bool:

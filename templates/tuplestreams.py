@@ -108,7 +108,8 @@ def places_tested(clause: Clause, asked: ByData, had: Collection[str]) -> Iterat
     found = {} if asked is ByData.NO else found_by(clause, had)
     if not asked.asks_each:
         found = {test: each for test, each in found.items() if not test.is_asked}
-    found |= {test: each for test, each in found_by(clause).items() if test.reads_shared_text}
+    always = found_by(clause).items()
+    found |= {t: each for t, each in always if t.reads_shared_text or t in clause.unheld}
     for test in clause.box:
         if not _is_solved_again(test):
             yield found.get(test, test.place)

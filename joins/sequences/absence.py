@@ -21,7 +21,7 @@ from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import Contenders
 from joins.sequences.decidedtuples import DecidedTuples
 from joins.sequences.planning.ascents import Ascent, TakingKind
-from joins.sequences.planning.plan import KINDS, Plan
+from joins.sequences.planning.plan import KINDS, NO_TERM, Plan
 from joins.sequences.steps import LOWEST, PairHeights, heights_of
 from joins.sequences.takenvalues import RefusedData, TakenValues
 from joins.sequences.timeline import RunSpans, SortedRun, Timeline
@@ -130,9 +130,13 @@ class AbsentContenders:
             again, rows = again[own], rows[own]
             which, cases = which[again], cases[again]
             parts = [*(part[again] for part in parts), rows]
-        rules, window_us, takings = (
-            self._plan.cases[name][cases] for name in ("rule", "window_us", "taking")
+        rules, window_us, terms, takings = (
+            self._plan.cases[name][cases] for name in ("rule", "window_us", "window", "taking")
         )
+        own = np.flatnonzero(terms != NO_TERM)
+        if len(own):
+            said_us = self._conditions.numbers(terms[own], parts[0][own])
+            window_us[own] = said_us.astype(np.int64)
         return _AskedTuples(which, tuples.some(which), rules, window_us, takings, parts)
 
     def _for_data(

@@ -112,6 +112,10 @@ class RuleConditions:
                 groups[own] = mixed(groups[own], hashes[slots])
         return first, other
 
+    def numbers(self, terms: Ints, rows: Ints) -> npt.NDArray[np.float64]:
+        """Return the values of terms of rows as numbers."""
+        return self._contenders.numbers(self._slots(terms, [rows]))
+
     def hold(self, rules: Ints, sides: Sequence[Ints], start_us: Ints, end_us: Ints) -> Flags:
         """Return where rules hold of rows together, whose interval is given."""
         holds = np.ones(len(rules), np.bool_)

@@ -47,6 +47,7 @@ PLACES = (
     "S//f->v NEXT {exists(u/a?) OR v/k = u/k, W} S//f->u",
     "S//f->v NOT FOLLOWED BY {exists(v/a?) OR v/t = u/t, W} S//f->u",
     "(S//f->v JOIN {exists(v/a?) OR v/t = u/t, W} S//f->u) NEXT {, W} S//c",
+    "S//c NEXT {, W} (S//f->v NEXT {, W} S//b->u WHERE exists(v/a?) OR v/t = u/k)",
     "S//a[k = $x] NEXT {, W} (S//b? | S//c?)",
     "S//a[k = $x] NOT FOLLOWED BY {, W} (S//b? | S//c[k = $x]?)",
     "S//a NOT FOLLOWED BY {contains(u/k, $x) OR exists(u/k?), W} S//b->u",

@@ -282,6 +282,19 @@ STATEMENTS = (
     "*//b[p->y]+ {y >= prev(y), $within} WITHIN 9 s",
     "*//a FOLLOWED BY {, W} *//b+ {, $within} MATCH STRICT",
     "*//a[k = $key] NEXT {, W} *//b[p->y]+ {y >= prev(y), $within}",
+    "*//a NEXT {, $within} *//b UNLESS {, $within} *//c",
+    "S//a[k->x] FOLLOWED BY {x = y, $long} *//b[k->y] UNLESS {x = z, $within} *//c[k->z]",
+    "*//a NEXT {, W} *//b[p > $least] UNLESS {, $within} S//c UNLESS {, $shortest} S//a",
+    "(S//a FOLLOWED BY {, $within} *//b) NEXT {, $long} *//c UNLESS {, $within} S//b[k = $key]",
+    "*//c NEXT {, W} (S//a FOLLOWED BY {, $within} S//b)",
+    "*//c NEXT {, W} (S//a JOIN {, $within} *//b[p > $least]) UNLESS {, $long} S//c",
+    "*//c NEXT {, W} (S//a NOT FOLLOWED BY {, $within} *//b)",
+    "*//c NEXT {, W} (S//a NEXT {, $within} *//b UNLESS S//c[k = $key])",
+    "*//a[k = $key] NEXT {, W} (*//b NOT FOLLOWED BY {, W} S//c[k = $key])",
+    "(S//a[k->x] JOIN {x = y OR exists(u/k[. = $key]), W} *//b[k->y]->u) NEXT {, W} *//c",
+    "*//c NEXT {, W} (S//a[p->x] FOLLOWED BY {x > y * $least, W} *//b[p->y])",
+    "*//c NEXT {, W} (S//a[p->x] NEXT {, W} *//b[p->y] WHERE x >= y * $least OR y = $least)",
+    "(S//a[p->x] JOIN {x > y * $least, W} S//b[p->y]) FOLLOWED BY {, W} *//c+",
 )
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from broker.matching.boxes.index import Box
 from templates.box import NONE_OF, OTHER_NUMBER, SPARED, Number, Place, Test
 from templates.clause import Clause
+from templates.founddata import says_sets
 from xscl.pattern import INEQUALITIES
 from xscl.texttests import NEGATED, TEXT_TESTS
 
@@ -81,9 +82,10 @@ class Form(NamedTuple):
     def of(cls, query_class: int, clause: Clause) -> Form:
         """Return the form of the boxes of a clause.
 
-        For which data a tuple is, is asked at the root alone.
+        For which data a tuple is, is asked at the root alone, unless tuples say the data.
         """
-        tests = [test for test in clause.box if not (clause.stream and test.operator == SPARED)]
+        asks_sets = not clause.stream or says_sets(clause)
+        tests = [test for test in clause.box if asks_sets or test.operator != SPARED]
         asked = [(test.place, test.operator, test.is_of_several) for test in tests]
         return cls(query_class, *_tested(tuple(asked)))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import isnan
 from typing import Any, Protocol
 
@@ -19,8 +20,8 @@ from broker.matching.boxes.exclusions import loosest_excluded
 from broker.matching.boxes.index import Box
 from broker.matching.uses import Strings, Topic, Use
 from joins import Largest
-from templates.box import NONE_OF, SPARED
 from templates.clause import Clause
+from templates.founddata import says_sets, unboxed_parameters
 from xscl.query import INFINITE_US, Query
 
 __all__ = ["HandedOn"]
@@ -172,7 +173,7 @@ class HandedOn:
         finding = box.finding
         found = by_strings.get(finding)
         if found is None:
-            by_strings[finding] = self._use_of(clause, box, kept_us)
+            by_strings[finding] = self._use_of(clause, box, kept_us, values)
             return
         if not isinstance(found, _Shared):
             found = by_strings[finding] = _Shared(found)
@@ -227,21 +228,35 @@ class HandedOn:
             before = shared.use
             box, kept_us = shared.loosest()
             if before.asked != box or before.kept_us != kept_us:
-                shared.use = self._use_of(shared.clause, box, kept_us)
+                given = before.topic.parameters
+                shared.use = self._use_of(shared.clause, box, kept_us, given)
                 leaving.append(before)
         if leaving:
             self._classes.leave(leaving)
 
-    def _use_of(self, clause: Clause, box: Box, kept_us: int) -> Use:
+    def _use_of(self, clause: Clause, box: Box, kept_us: int, values: Mapping[str, Any]) -> Use:
         # The window and the point are the use's.
         asks_more = box.bounds or box.excluded or box.taken or box.data
         asked = box if asks_more else box.equal
-        return self._use(clause, asked, box.window_us, box.point, kept_us)
+        # What tuples say is the same for all who ask with these strings.
+        read = unboxed_parameters(clause) if clause.unheld else ()
+        given = {name: values[name] for name in read} if read else _NO_VALUES
+        return self._use(clause, asked, box.window_us, box.point, kept_us, given)
 
-    def _use(self, clause: Clause, asked: Asked, window_us: int, point: int, kept_us: int) -> Use:
+    def _use(
+        self,
+        clause: Clause,
+        asked: Asked,
+        window_us: int,
+        point: int,
+        kept_us: int,
+        given: Mapping[str, Any] = _NO_VALUES,
+    ) -> Use:
         topic = self._topic
         if topic is None or topic.registration_point != point:
             topic = self._topic = Topic(self._query, _NO_VALUES, point)
+        if given:
+            topic = replace(topic, parameters=given)
         if kept_us == self._kept_us:
             kept_us = self._kept_us
         self._kept_us = kept_us
@@ -262,12 +277,10 @@ def _row(box: Box, kept_us: int) -> tuple[float, ...]:
 def _box(clause: Clause, values: Mapping[str, Any], window_us: int, point: int) -> Box:
     """Return what is asked under an assignment whatever else is asked with its strings.
 
-    What is taken for one of them is not for another: the root says.
+    What is taken for one of them is not for another: the root says, unless tuples do.
     """
     box = box_of(clause, values, window_us, point)
-    if box.taken and any(test.operator in (NONE_OF, SPARED) for test in clause.box):
-        return box._replace(taken=())
-    return box
+    return box if not box.taken or says_sets(clause) else box._replace(taken=())
 
 
 def _is_empty(box: Box) -> bool:

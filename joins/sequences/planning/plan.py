@@ -34,10 +34,13 @@ from joins.sequences.planning.terms import Terms
 from templates.decision import Decided, Decision, DecisionKind, TupleStream
 from templates.rule import Rule, rule_of_case, rule_of_fit
 
-__all__ = ["KINDS", "Plan", "Role"]
+__all__ = ["KINDS", "NO_TERM", "Plan", "Role"]
 
 KINDS = list(DecisionKind)
 """Kinds by their numbers in columns."""
+
+NO_TERM = -1
+"""The term of a left row that says the window of what is absent, where none does."""
 
 OUT_OF_USE = -1
 """The stratum of decisions that are not in use any more."""
@@ -89,7 +92,7 @@ class Plan:
         self._scored: dict[int, list[tuple[int, Callable[[float], Rule]]]] = defaultdict(list)
         self._least: dict[int, float] = {}
         self.cases = Columns(
-            {"rule": np.int32, "window_us": np.int64, "taking": np.int8}
+            {"rule": np.int32, "window_us": np.int64, "window": np.int64, "taking": np.int8}
             | dict.fromkeys(("left_blocks", "right_blocks", "beside", "beside_count"), np.int32)
         )
         self._beside = Columns({"stream": np.int64})
@@ -216,12 +219,14 @@ class Plan:
             beside = np.array([each for each in streams if each is not None], np.int64)
             asked = rule_of_case(case, math.inf)
             rule = self._rule(number, asked)
+            self.decisions["has_numbers"][number] |= bool(case.window)
             if case.score is not None:
                 self._scored[number].append((rule, partial(rule_of_case, case)))
             self.cases.append(
                 1,
                 rule=rule,
                 window_us=window_us,
+                window=self.terms.number(case.window) if case.window else NO_TERM,
                 taking=taking,
                 left_blocks=self.seats.blocks_of(left),
                 right_blocks=self.seats.blocks_of(right),
