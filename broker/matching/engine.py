@@ -272,13 +272,13 @@ class Engine:
         self, witnesses: pa.Table, published: Iterable[Document]
     ) -> Iterator[tuple[pa.Table, Sequence[Document]]]:
         """Yield a batch in parts that make as many rows as are made at a time; mostly it is one."""
+        *parts, last = self._asked_rows.parts(witnesses)
         remaining = [*published]
-        for part in self._asked_rows.parts(witnesses):
-            through = pc.max(part.column("docid")).as_py()
-            is_last = through == pc.max(witnesses.column("docid")).as_py()
-            own = [each for each in remaining if is_last or each.docid <= through]
-            remaining = [each for each in remaining if not is_last and each.docid > through]
-            yield part, own
+        for part in parts:
+            through = part.column("docid")[-1].as_py()
+            yield part, [each for each in remaining if each.docid <= through]
+            remaining = [each for each in remaining if each.docid > through]
+        yield last, remaining
 
     def warm_up(self) -> None:
         """Have what was absorbed where the next batch needs it."""

@@ -74,9 +74,13 @@ def test_who_comes_and_who_goes_is_counted() -> None:
     asked = AskedRows(fan_out.by_data, fan_out.counts, 0, MatchingLimits(asked_rows=0))
     witnesses = engine.evaluate(BUSY)
     whole = len([*asked.parts(witnesses)])
+    engine.queries.assign("q0", {"x": -1, "y": -1})
+    assert len([*asked.parts(witnesses)]) == 13 > whole
+    assert [part.num_rows for part in parts_of(engine, BUSY, 8)] == [5, 4, 3, 4]
     engine.queries.remove("q0")
+    assert not fan_out.by_data.clauses
     assert len(fan_out.by_data) == 0
-    assert whole > len([*asked.parts(witnesses)]) == 1
+    assert len([*asked.parts(witnesses)]) == 1
 
 
 @pytest.mark.parametrize("most", [0, 5])
@@ -110,3 +114,12 @@ def test_a_pause_says_that_many_data_were_asked_for() -> None:
     pauses = {p.query: p.reason for p in step_of(engine_of(texts, most=5), BUSY).pauses}
     assert "one for each of the data that subscriptions ask for" in pauses["q0"]
     assert "q1" not in pauses
+
+
+def test_what_has_been_counted_is_forgotten() -> None:
+    engine = engine_of([TWO])
+    fan_out = engine.queries.fan_out
+    asked = AskedRows(fan_out.by_data, fan_out.counts, 0, MatchingLimits(asked_rows=0))
+    for _ in range(30):
+        assert len([*asked.parts(engine.evaluate(BUSY))]) > 1
+    assert asked.counted < len(BUSY)

@@ -29,6 +29,9 @@ __all__ = ["AskedRows"]
 _NODES = 4
 """A tuple of a block has so many nodes of its document, or more: its root, and what is tested."""
 
+_ALL_US = UNBOUNDED - 1
+"""All times are before this one, also where what nobody keeps is told by an endless time less."""
+
 Count = Callable[[Points], Ints]
 """Returns of each tuple how many boxes have it."""
 
@@ -45,14 +48,18 @@ class AskedRows:
         self._limits = limits
         self._changes = 0
 
+    @property
+    def counted(self) -> int:
+        """How many documents have been counted and are not yet forgotten."""
+        return self._join.figures()["documents"]
+
     def parts(self, witnesses: pa.Table) -> Iterator[pa.Table]:
         """Yield the witnesses of a batch in parts, each ended by the document with a row too many.
 
         Mostly it is all of them.
         """
         most = self._limits.asked_rows
-        nodes = pc.sum(pc.list_value_length(witnesses.column("nodes"))).as_py() or 0
-        if len(self._blocks) * nodes <= most * _NODES:
+        if not self._blocks.clauses or not self._may_be_more(witnesses, most):
             yield witnesses
             return
         rows = self._rows(witnesses)
@@ -61,6 +68,11 @@ class AskedRows:
             is_kept = np.zeros(len(rows), np.bool_)
             is_kept[part] = True
             yield witnesses if is_kept.all() else compacted(witnesses, is_kept)
+
+    def _may_be_more(self, witnesses: pa.Table, most: int) -> bool:
+        """Return whether documents have so many nodes that there may be more rows."""
+        nodes = pc.sum(pc.list_value_length(witnesses.column("nodes"))).as_py() or 0
+        return len(self._blocks) * nodes > most * _NODES
 
     def _rows(self, witnesses: pa.Table) -> Ints:
         """Return the rows of each document."""
@@ -78,8 +90,8 @@ class AskedRows:
                     own = replace(some, classes=self._numbers[some.classes])
                     points = absorption.points(own)
                     np.add.at(rows, np.searchsorted(docids, points.docids), self._count(points))
-        join.evict(UNBOUNDED)
-        absorption.forget(UNBOUNDED)
+        join.evict(_ALL_US)
+        absorption.forget(_ALL_US)
         return rows
 
     def _follow(self) -> None:
