@@ -163,6 +163,8 @@ def shared_words(left: Sets, lefts: Ints, right: Sets, rights: Ints, listed: int
         (np.flatnonzero(is_smaller), (left, lefts), (right, rights)),
         (np.flatnonzero(~is_smaller), (right, rights), (left, lefts)),
     ):
+        if not len(rows):
+            continue
         part = np.cumsum(small.sizes(smalls[rows])) // listed
         for some in np.split(rows, np.flatnonzero(np.diff(part)) + 1):
             found[some] = _contained(small, smalls[some], large, larges[some])

@@ -314,8 +314,8 @@ def test_what_has_been_published_is_read_on_when_it_is_much(text: str) -> None:
         queries = [RegisteredQuery(each) for each in (made, reader)]
         running = Running(queries, "signatures")
         running.engine = Engine(queries, lateness_us=0, limits=MatchingLimits(published=kept))
-        for start in range(0, len(stream), 2):
-            running.feed(stream[start : start + 2])
+        for start in range(0, len(stream), 4):
+            running.feed(stream[start : start + 4])
         found.append(running.lines("reader"))
     assert found[0] == found[1] != []
 

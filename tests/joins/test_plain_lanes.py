@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import pytest
-from support.counted_runs import SOURCES, asked, stream
+from support.counted_runs import SOURCES, all_asked, asked, stream
 from support.examples import examples, some
 from support.runners import lines, run_engine
 
@@ -25,21 +25,22 @@ from xpath_eval.catalog import PatternCatalog
 ROWS = ["WINDOW 0 s", "WINDOW 3 s HAVING count() > 3"]
 
 
-@pytest.mark.parametrize("source", some(SOURCES, 3))
-def test_runs_are_counted_as_they_are_drawn(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rows", ROWS)
+def test_runs_are_counted_as_they_are_drawn(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found: Counter[str] = Counter()
+    sources = {f"q{number}": source for number, source in enumerate(some(SOURCES, 3))}
     for seed in range(examples(2)):
-        grace = random.Random(seed).choice([0, 0, 3])
-        for rows in ROWS:
-            case = asked(
-                f"SELECT <n>{{count()}}</n> FROM {source} {rows} GRACE {grace} s", stream(seed)
-            )
-            counted = lines(run_engine(case, batch_size=random.Random(seed).choice([1, 3, 20])))
-            found[rows] += len(counted)
-            with monkeypatch.context() as drawn:
-                drawn.setattr(PlainRuns, "of", lambda *_: None)
-                assert counted == lines(run_engine(case, batch_size=20)), seed
-    assert min(found[rows] for rows in ROWS)
+        counting = f"{rows} GRACE {random.Random(seed).choice([0, 0, 3])} s"
+        texts = {
+            q: f"SELECT <n>{{count()}}</n> FROM {own} {counting}" for q, own in sources.items()
+        }
+        case = all_asked(texts, stream(seed))
+        counted = run_engine(case, batch_size=random.Random(seed).choice([1, 3, 20]))
+        found.update(match.query for match in counted)
+        with monkeypatch.context() as drawn:
+            drawn.setattr(PlainRuns, "of", lambda *_: None)
+            assert lines(counted) == lines(run_engine(case, batch_size=20)), seed
+    assert found.keys() == sources.keys()
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def found_by_table(
         mine = np.arange(table.sets.end - len(part), table.sets.end)
         _, sizes, words = table.sets.take(mine)
         oldest = np.full(len(mine), first_there)
-        parts = table.find(words, sizes, as_other, oldest, cut.choice([1, 7, 1_000]))
+        parts = table.find(words, sizes, as_other, oldest, cut.choice([1, 7, 7, 1_000, 1_000]))
         for which, those, seen in tallied(parts, table.sets.end):
             earlier = (those < mine[which]) & (those >= first_there)
             which, those, seen = which[earlier], those[earlier], seen[earlier]

@@ -6,7 +6,7 @@ import random
 from itertools import product
 
 import pytest
-from support.counted_runs import SOURCES, asked, stream
+from support.counted_runs import SOURCES, all_asked, asked, stream
 from support.examples import some
 from support.kernels import needs_kernels
 from support.runners import lines, run_engine
@@ -144,23 +144,25 @@ def test_numbers_of_too_many_digits_are_counted_otherwise(monkeypatch: pytest.Mo
     assert columns.ways_to(after) == 2**4
 
 
-@pytest.mark.parametrize("source", COMPARED)
-def test_runs_are_counted_by_the_loop_as_they_are_drawn(
-    source: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counted_by: list[object] = []
+def test_runs_are_counted_by_the_loop_as_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted_by: list[LaneWindow] = []
     plain = LaneWindow.counted
     monkeypatch.setattr(window, "FEWEST", 0)
     monkeypatch.setattr(
-        LaneWindow, "counted", lambda *given: counted_by.append(given) or plain(*given)
+        LaneWindow, "counted", lambda *given: counted_by.append(given[0]) or plain(*given)
     )
+    counting = "WINDOW 0 s GRACE 0 s"
+    texts = {
+        f"q{n}": f"SELECT <n>{{count()}}</n> FROM {s} {counting}" for n, s in enumerate(COMPARED)
+    }
     for seed in range(3):
-        case = asked(f"SELECT <n>{{count()}}</n> FROM {source} WINDOW 0 s GRACE 0 s", stream(seed))
+        counted_by.clear()
+        case = all_asked(texts, stream(seed))
         counted = lines(run_engine(case, batch_size=3))
+        assert len(set(map(id, counted_by))) >= len(COMPARED)
         with monkeypatch.context() as drawn:
             drawn.setattr(PlainRuns, "of", lambda *_: None)
             assert counted == lines(run_engine(case)), seed
-    assert counted_by
 
 
 HAVING = (

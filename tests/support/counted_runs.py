@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
 from lxml import etree
 
 from broker.matching.match import Match
 from support.kit import Case, parse_case
 
-__all__ = ["SOURCES", "asked", "paths", "stream", "stream_of_kinds"]
+__all__ = ["SOURCES", "all_asked", "asked", "paths", "stream", "stream_of_kinds"]
 
 SOURCES = [
     "S//a+ WITHIN 8 s",
@@ -74,8 +75,14 @@ def _values(chance: random.Random) -> list[int | str]:
 
 
 def asked(statement: str, documents: str, lateness: int = 6) -> Case:
-    """Return a case of one statement."""
-    return parse_case(f"query q\n    {statement}\n\nlateness {lateness} s\n{documents}")
+    """Return a case of one statement, `q`."""
+    return all_asked({"q": statement}, documents, lateness)
+
+
+def all_asked(statements: Mapping[str, str], documents: str, lateness: int = 6) -> Case:
+    """Return a case of statements by name."""
+    queries = "\n".join(f"query {name}\n    {text}" for name, text in statements.items())
+    return parse_case(f"{queries}\n\nlateness {lateness} s\n{documents}")
 
 
 def paths(match: Match) -> list[tuple[int, ...]]:
