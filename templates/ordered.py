@@ -96,7 +96,7 @@ class Repeated:
     of every one that a run takes.  `folds` are names with the values at first and with an element.
     `absences` stand between what stands before and the first element.  `keys` are for each block
     its variables of SAME, `left_keys` those of what stands before, and `run_keys` what tuples carry
-    of them.
+    of them.  A WITHIN that is a parameter is `given`, besides those that are none.
     """
 
     origin: int
@@ -115,6 +115,7 @@ class Repeated:
     within_us: int
     retention_us: int | Parameter
     absences: tuple[AbsentInChain, ...] = ()
+    given_within: Parameter | None = None
 
     def conditions(self) -> Iterator[Disjunct]:
         """Yield all that is asked."""

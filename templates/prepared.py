@@ -101,10 +101,12 @@ def _is_length(node: Node) -> bool:
 
 
 def _is_length_of_more(query: Query, source: From) -> bool:
-    """Return whether WITHIN is a parameter that is not just the window of two blocks."""
+    """Return whether WITHIN is a parameter that is not just a length of two blocks, or of runs."""
     if not isinstance(source.within, Parameter):
         return False
     absences, node = absences_at(source.node)
+    if _are_runs(node) and source.strategy is None and not query.is_lossy:
+        return not all(each.kind is AbsenceKind.BETWEEN for each in absences)
     return not (
         isinstance(node, Operator)
         and source.strategy is None
@@ -114,6 +116,13 @@ def _is_length_of_more(query: Query, source: From) -> bool:
         and all(isinstance(each, (int, Unit)) for each in (node.left, node.right))
         and not query.is_lossy
     )
+
+
+def _are_runs(node: Node) -> bool:
+    """Return whether a node is a repetition, first or behind a block."""
+    if isinstance(node, Operator):
+        return isinstance(node.right, Repetition) and isinstance(node.left, (int, Unit))
+    return isinstance(node, Repetition)
 
 
 def _lengths_of_factors(query: Query) -> Iterator[bool]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from templates.elements import RepeatedUnit, operand_with_elements, with_elements
 from templates.keys import SameKeys
-from templates.ordered import AbsentInChain, PlainNode, Repeated, given_us, length_us
+from templates.ordered import AbsentInChain, PlainNode, Repeated, given_us
 from templates.predicates import BoundVariables, Disjuncts, all_of
 from xscl.path import Parameter
 from xscl.query import (
@@ -97,8 +97,9 @@ class RepetitionReading:
             given_us(node.gap),
             window_us,
             within_us,
-            length_us(innermost) if window_us == INFINITE_US else window_us,
+            given_us(innermost) if window_us == INFINITE_US else window_us,
             absences,
+            innermost if isinstance(innermost, Parameter) else None,
         )
 
     def _of_step(self, disjuncts: Iterable[Disjunct], unit: RepeatedUnit) -> Disjuncts:

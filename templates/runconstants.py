@@ -61,8 +61,8 @@ def with_gap_asked(node: Repeated) -> Repeated:
 
 def lengths_of(node: Repeated) -> Iterator[GivenLength]:
     """Yield the lengths that are parameters."""
-    for name in ("gap_us", "window_us", "retention_us"):
-        length = getattr(node, name)
+    lengths = {name: getattr(node, name) for name in ("gap_us", "window_us", "retention_us")}
+    for name, length in {**lengths, "within_us": node.given_within}.items():
         if isinstance(length, Parameter):
             yield GivenLength(name, length.name)
 

@@ -195,7 +195,8 @@ class RunDecision:
         """Return the decision for a vector of what is given."""
         given = self.given
         lengths: dict[str, Any] = {
-            each.name: given_length_us(each.parameter, given, said) for each in self.lengths
+            each.name: min(getattr(self, each.name), given_length_us(each.parameter, given, said))
+            for each in self.lengths
         }
         begins = tuple([each.under(given, said) for each in self.begins])
         return replace(self, begins=begins, given=(), lengths=(), **lengths)

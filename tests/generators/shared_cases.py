@@ -280,6 +280,7 @@ STATEMENTS = (
     " MATCH NEXT",
     "S//a[p->x] NEXT {x <= y, $within} *//b[p->y]+ {, $within} UNLESS *//c",
     "*//b[p->y]+ {y >= prev(y), $within} WITHIN 9 s",
+    "(S//a NEXT *//b+ {, 2 s} UNLESS *//c WITHIN $within) FOLLOWED BY {, W} S//c",
     "*//a FOLLOWED BY {, W} *//b+ {, $within} MATCH STRICT",
     "*//a[k = $key] NEXT {, W} *//b[p->y]+ {y >= prev(y), $within}",
     "*//a NEXT {, $within} *//b UNLESS {, $within} *//c",

@@ -192,6 +192,7 @@ def prepared(text: str) -> bool:
         "S//c NEXT {, 1 h} (S//a NEXT {, 1 h} S//b+ {, $gap})",
         "S//a FOLLOWED BY {, 1 h} S//b+ {, $gap} FOLLOWED BY {, 1 h} S//c MATCH NEXT",
         "S//a FOLLOWED BY {, $within} S//b+ {, $gap} WINDOW 1 h HAVING count() > 5",
+        "(S//a NEXT S//b+ {, $gap} UNLESS S//c WITHIN $within) FOLLOWED BY {, 1 h} S//c",
         # or what it says where data find what is read.
         "S//a[k = $k] NEXT {, 1 h} S//b+ {, $gap}",
         "S//a FOLLOWED BY {, 1 h} S//b[k = $k]+ {, $gap} MATCH STRICT",
@@ -343,6 +344,9 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
         "S//a NOT FOLLOWED BY S//b WITHIN $within",
         "S//a[k = $k] FOLLOWED BY {, $within} S//b+",
         "S//a FOLLOWED BY {, $within} S//b+ MATCH NEXT",
+        "S//a FOLLOWED BY S//b+ WITHIN $within MATCH NEXT",
+        "S//a[k = $k] FOLLOWED BY S//b+ WITHIN $within",
+        "(S//a FOLLOWED BY S//c) FOLLOWED BY {, 1 h} S//b+ WITHIN $within",
         "S//b[k = $k]+ {, $gap} WITHIN 1 h WINDOW 1 h HAVING count() > 5",
         "S//b[k = $k]->b+ {b/n > prev(b/n) * $n} WITHIN 1 h WINDOW 1 h HAVING count() > 5",
         "(S//a FOLLOWED BY {, $within} S//c) FOLLOWED BY {, 1 h} S//b+",
