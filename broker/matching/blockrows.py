@@ -127,7 +127,8 @@ class BlocksByData:
 
     def remove(self, uses: Sequence[Use]) -> None:
         """Undo one `add` for each of some uses, of any clauses."""
-        for number in [u.query_class for u in uses if u.query_class in self.clauses]:
+        own = (each for each in uses if each.query_class in self.clauses)
+        for number in [each.query_class for each in own if _is_block_by_data(each.clause)]:
             self._uses[number] -= 1
             if not self._uses[number]:
                 del self._uses[number], self.clauses[number]

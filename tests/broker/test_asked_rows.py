@@ -83,6 +83,14 @@ def test_who_comes_and_who_goes_is_counted() -> None:
     assert len([*asked.parts(witnesses)]) == 1
 
 
+def test_who_goes_and_asked_for_no_data_is_not_counted() -> None:
+    text = "S//a[p->n] NEXT {n > m?, 1 h} S//b[p->m] GRACE 0 s"
+    engine = engine_of([text.replace("?", " * $x - $y"), text.replace("?", "")])
+    asking = len(engine.queries.fan_out.by_data)
+    engine.queries.remove("q1")
+    assert len(engine.queries.fan_out.by_data) == asking > 0
+
+
 @pytest.mark.parametrize("most", [0, 5])
 def test_parts_say_what_the_whole_says(most: int) -> None:
     texts = [TWO, PUBLISHING, READING]
