@@ -261,6 +261,24 @@ def test_delays_that_were_learned_before_a_pause_are_known_behind_it() -> None:
     assert '"missing"' in last
 
 
+PAUSED = """
+register q
+    S//i[v > $least]
+document 1 S 00:05 <i><v>1</v></i>
+pause q
+document 2 S 00:06 <i><v>2</v></i>
+subscribe one q since 0 {"least": 0}
+document 3 S 00:07 <i><v>3</v></i>
+resume q
+document 4 S 00:08 <i><v>4</v></i>
+"""
+
+
+def test_who_looks_back_at_a_paused_query_finds_what_there_is_by_then() -> None:
+    found = [json.loads(line)["documents"] for line in assert_right(PAUSED, Way())]
+    assert sorted(each["docid"] for [each] in found) == [1, 2, 4]
+
+
 OVERLAPPING = """
 register q
     FROM *//i->a[* = $v]

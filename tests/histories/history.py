@@ -212,8 +212,13 @@ class _Registrations:
                 point = self._newest
                 if since is not None:
                     point = min(max(since, self._statements[query_id].point), self._newest)
-                canonical = xscl.assignment(self._statements[query_id].query, values)
+                statement = self._statements[query_id]
+                canonical = xscl.assignment(statement.query, values)
                 self._subscriptions[name] = (query_id, canonical, point)
+                if since is not None and not statement.is_active:
+                    # What is paused is looked back at all the same, up to here.
+                    past = InForce(statement.query, canonical, point, point, self._newest)
+                    self._ended.append(past)
                 return since is not None
             case Unsubscribe(name):
                 del self._subscriptions[name]
