@@ -59,7 +59,9 @@ __all__ = ["build_pairs", "pairs_clause", "parameters_asked"]
 
 def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) -> Built:
     """Return a decision of pairs, or of tuples alone, with the clauses that it reads."""
-    alternatives = [_choices_of(decisions, statement, node) for statement, node in nodes]
+    # Of an alternative of which the braces never hold there is no choice.
+    some_of = [(each, some) for each in nodes if (some := _choices_of(decisions, *each))]
+    nodes, alternatives = [each for each, _ in some_of], [some for _, some in some_of]
     had = HadData(nodes[0][1].kind)
     asking = decisions.asking.get(nodes[0][1].origin, AskedOf.NOTHING)
     asks_each = asking is AskedOf.ROWS
@@ -113,7 +115,9 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
         node.kind,
         tuple(dict.fromkeys(lefts)),
         tuple(dict.fromkeys(fits)),
-        tuple(Absent.of(absences[n], unit.window_us) for n, unit in enumerate(node.absences)),
+        tuple(
+            Absent.of(absences.get(n, ()), unit.window_us) for n, unit in enumerate(node.absences)
+        ),
         node.window_us,
         node.within_us,
         decisions.grace_us,
