@@ -87,7 +87,7 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
         nodes = [(statement, with_gap_asked(node)) for statement, node in nodes]
     by_left, by_elements = data_read(nodes) if asks_each and counting is None else ((), ())
     said = SaidData.of(by_left, by_elements)
-    by_data = ByData.EACH if by_left else _by_data(nodes)
+    by_data = ByData.EACH_ASKED if by_left else _by_data(nodes)
     seeks = bool(nodes[0][0].parameters) and counting is None and not asks_each
     lefts: list[Clause] = []
     for statement, node in nodes:
