@@ -128,7 +128,10 @@ class _Statement:
         where: Disjuncts = (Disjunct(),)
         if self.query.tables and isinstance(source, From) and source.where is not None:
             where = self._nodes.binding.predicate(source.where)
+            origin = self._nodes.origins.get(id(source))
             source = replace(source, where=None)
+            if origin is not None:
+                self._nodes.origins[id(source)] = origin
         around = Around()
         part = self._nodes.part(source, around)
         if isinstance(part.node, Repeated) and is_counted(self.query):
