@@ -184,7 +184,7 @@ WORKLOADS = {
     "[author = $x]+, behind NEXT": Workload(f"S//i->a NEXT {LINKED} S//i[author = $x]->b+", _name),
     "[contains(title, $x)]+": Workload("S//i[contains(title, $x)]->b+ WITHIN 1 m", _name),
     "[not(author = $x)]+, behind NEXT": Workload(
-        f"S//i->a NEXT {LINKED} S//i[not(author = $x)]->b+", _name
+        f"S//i->a NEXT {LINKED} S//i[not(author = $x)][price < 0]->b+", _name
     ),
     "{p > prev(p, 1) * $x}, behind NEXT": Workload(
         "S//i->a NEXT {, 10 s} S//i[price->p]->b+ {p > prev(p, 1) * $x}", _high, most=10_000
