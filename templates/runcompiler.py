@@ -19,10 +19,7 @@ from templates.clause import Clause, ClauseSource
 from templates.conjunctions import compared_in, elements_behind, split
 from templates.elements import of_candidate
 from templates.founddata import ByData, by_datum
-from templates.givenconstants import (
-    given_tests,
-    known_us,
-)
+from templates.givenconstants import given_tests, known_us
 from templates.helddata import equal_terms, held_equal
 from templates.joingraph import GraphNode, JoinGraph
 from templates.measured import in_text

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from xscl.constants import tested_parameter
 from xscl.path import Condition, Not, Parameter, Step, XPathValue, conjuncts
 from xscl.query import Query
+from xscl.substitution import with_parts
 
 __all__ = ["without_bounds"]
 
@@ -30,16 +31,11 @@ def without_bounds(query: Query, names: Collection[str]) -> Query:
 
 
 def _without(value: T, names: Collection[str]) -> T:
-    result: Any = value
-    if isinstance(value, tuple):
-        parts: Any = [_without(each, names) for each in value]
-        result = value._make(parts) if hasattr(value, "_make") else tuple(parts)
-    elif is_dataclass(value) and not isinstance(value, type):
-        changes = {f.name: _without(getattr(value, f.name), names) for f in fields(value)}
-        if isinstance(value, Step):
-            asked = conjuncts(changes["predicates"])
-            changes["predicates"] = tuple([each for each in asked if not _is_passed(each, names)])
-        result = replace(value, **changes)
+    result: Any = with_parts(value, lambda part: _without(part, names))
+    if isinstance(result, Step):
+        asked = conjuncts(result.predicates)
+        kept = tuple([each for each in asked if not _is_passed(each, names)])
+        result = replace(result, predicates=kept)
     return cast(T, result)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from xscl.opaque import put_values
@@ -11,7 +12,7 @@ from xscl.path import Literal, Opaque, Parameter, Position, Span, XPathFrame
 from xscl.query import Absence, Delay, From, Limit, Operator, Query, Repetition, Rows, Window
 from xscl.xpath1calls import given_text
 
-__all__ = ["parameters_in", "substitute", "with_values"]
+__all__ = ["parameters_in", "substitute", "with_parts", "with_values"]
 
 T = TypeVar("T")
 
@@ -56,6 +57,22 @@ def with_values(value: T, values: Mapping[str, str | float | int]) -> T:
     return _put(value, values, True)
 
 
+def with_parts(
+    value: Any, change: Callable[[Any], Any], given: Mapping[str, Any] = MappingProxyType({})
+) -> Any:
+    """Return a tuple or a dataclass whose parts are changed; anything else as it is.
+
+    Fields that are `given` are taken as they are.
+    """
+    if isinstance(value, tuple):
+        parts = [change(each) for each in value]
+        return value._make(parts) if hasattr(value, "_make") else tuple(parts)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    names = [field.name for field in fields(value) if field.name not in given]
+    return replace(value, **{name: change(getattr(value, name)) for name in names}, **given)
+
+
 def _put(value: T, values: Mapping[str, Any], into_opaque: bool) -> T:
     result: Any = value
     if isinstance(value, Span):
@@ -70,27 +87,36 @@ def _put(value: T, values: Mapping[str, Any], into_opaque: bool) -> T:
         result = replace(value, expression=text, parameters=(), compared=compared, frame=None)
     elif isinstance(value, XPathFrame):
         result = Literal(given_text(value, values))
-    elif isinstance(value, tuple):
-        parts: Any = [_put(each, values, into_opaque) for each in value]
-        result = value._make(parts) if hasattr(value, "_make") else tuple(parts)
-    elif is_dataclass(value) and not isinstance(value, type):
-        changes = {f.name: _put(getattr(value, f.name), values, into_opaque) for f in fields(value)}
-        if isinstance(value, (Operator, Absence)) and isinstance(value.window, Parameter):
-            changes["window"] = Window(values[value.window.name])
-        elif isinstance(value, (Rows, Limit)) and isinstance(value.length, Parameter):
-            changes["length"] = Window(values[value.length.name])
-        elif isinstance(value, From) and isinstance(value.within, Parameter):
-            changes["within"] = Window(values[value.within.name])
-        elif isinstance(value, Repetition) and isinstance(value.gap, Parameter):
-            changes["gap"] = Window(values[value.gap.name])
-        elif isinstance(value, Delay):
-            changes["lengths"] = tuple(_window(each, values) for each in value.lengths)
-        elif isinstance(value, Position) and isinstance(value.number, Parameter):
-            changes["number"] = values[value.number.name]
-        if isinstance(value, Limit) and isinstance(value.count, Parameter):
-            changes["count"] = values[value.count.name]
-        result = replace(value, **changes)
+    else:
+        result = with_parts(
+            value, lambda part: _put(part, values, into_opaque), _lengths(value, values)
+        )
     return cast(T, result)
+
+
+def _lengths(value: object, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a part that are no operands: lengths of time, counts and positions."""
+    match value:
+        case Operator() | Absence() if isinstance(value.window, Parameter):
+            return {"window": Window(values[value.window.name])}
+        case Rows(length=Parameter(name)):
+            return {"length": Window(values[name])}
+        case Limit():
+            count = value.count
+            is_given = isinstance(count, Parameter)
+            return {
+                "length": _window(value.length, values),
+                "count": values[count.name] if is_given else count,  # type: ignore[union-attr]
+            }
+        case From() if isinstance(value.within, Parameter):
+            return {"within": Window(values[value.within.name])}
+        case Repetition() if isinstance(value.gap, Parameter):
+            return {"gap": Window(values[value.gap.name])}
+        case Delay():
+            return {"lengths": tuple(_window(each, values) for each in value.lengths)}
+        case Position() if isinstance(value.number, Parameter):
+            return {"number": values[value.number.name]}
+    return {}
 
 
 def _window(length: Window | Parameter, values: Mapping[str, Any]) -> Window:

@@ -148,6 +148,6 @@ _FIELDS = [(field.name, field.type) for field in DOCUMENT_SCHEMA]
 
 def documents_as_rows(documents: Iterable[Document]) -> pa.RecordBatch:
     """Return documents for the evaluation, wherever they are from."""
-    them = list(documents)
-    columns = [pa.array([getattr(each, name) for each in them], type_) for name, type_ in _FIELDS]
+    listed = list(documents)
+    columns = [pa.array([getattr(one, name) for one in listed], type_) for name, type_ in _FIELDS]
     return pa.RecordBatch.from_arrays(columns, schema=DOCUMENT_SCHEMA)

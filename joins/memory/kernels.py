@@ -37,8 +37,8 @@ _lent = borrowed()
 def _passed(hashes: Hashes, found: Flags, starts: Marks, bits: Bytes, bit_shift: np.uint64) -> Ints:
     """Return which values are not found yet, and pass the bits of a run that has some.
 
-    Nothing is guessed, and as in `_places` no step waits for the one before it: so memory that is
-    far from the core is read ahead.
+    There is no branch to predict, and as in `_places` no step waits for the one before it: memory
+    that is in no cache is read ahead.
     """
     passed, count = np.empty(len(hashes), np.int64), np.int64(0)
     for i in range(len(hashes)):

@@ -19,7 +19,7 @@ __all__ = ["NamedTexts"]
 class NamedTexts:
     """The texts of documents that a join remembers; none while `are_read` says that nobody asks.
 
-    Useless ones are looked for among `held_min`.
+    It looks for texts that are no longer needed once it holds more than `held_min`.
     """
 
     def __init__(self, are_read: Callable[[], bool], held_min: int) -> None:

@@ -61,7 +61,7 @@ class Member:
     """A registered query, compiled once if it is `prepared`, else once for each assignment.
 
     Where strings are held against parameters that may be numbers, it is compiled once more for the
-    assignments in which some of these are (`numeric`; None where that is of no use).
+    assignments in which some of these are (`of_kind`; None where that is of no use).
 
     Where documents compete, as under NEXT, it is compiled once for each registration point of
     assignments, and for what is a number there (`shared`), or once for each assignment: of the
@@ -91,7 +91,7 @@ class Member:
     compiled: dict[Name, list[Alternative]] = field(default_factory=dict)
     sources: dict[str, list[Alternative]] = field(default_factory=dict)
     askers: dict[str, SourceTopics] = field(default_factory=dict)
-    numeric: dict[Kinds, list[Alternative] | None] = field(default_factory=dict)
+    of_kind: dict[Kinds, list[Alternative] | None] = field(default_factory=dict)
     grace_us: int = 0
     has_moved: bool = False
     matching: frozenset[str] = field(init=False)
@@ -150,7 +150,7 @@ class Member:
         """Yield what has been compiled: for all assignments, by point, and for some of them."""
         if self.prepared is not None:
             yield self.prepared
-        yield from filter(None, self.numeric.values())
+        yield from filter(None, self.of_kind.values())
         yield from [shared.alternatives for shared in self.shared.values()]
         yield from {id(each): each for each in self.compiled.values()}.values()
 
@@ -181,7 +181,7 @@ class Member:
             points = (use.topic.registration_point for use in self.root_uses())
             point = min(points)
             yield point, self.prepared
-            yield from ((point, each) for each in filter(None, self.numeric.values()))
+            yield from ((point, each) for each in filter(None, self.of_kind.values()))
         for (point, _), shared in self.shared.items():
             yield point, shared.alternatives
         for name, alternatives in self.compiled.items():
@@ -193,7 +193,7 @@ class Member:
         kinds = self.kinds_in(values)
         if kinds is None:
             return None
-        return self.numeric.get(kinds) if kinds else self.prepared
+        return self.of_kind.get(kinds) if kinds else self.prepared
 
     def kinds_in(self, values: Assignment) -> Kinds | None:
         """Return the parameters that are something else here than what they are held against.

@@ -292,14 +292,14 @@ class QuerySet(Members):
         kinds = member.kinds_in(values)
         if not kinds:
             return member.prepared if kinds is not None else None
-        if kinds not in member.numeric:
+        if kinds not in member.of_kind:
             given = of_kinds(member.query, kinds)
             alternatives = self._compiled(member, given, member.registration_point)
             if not (is_prepared(alternatives) and fit(alternatives, values)):
                 self._release(member, alternatives)
                 alternatives = []
-            member.numeric[kinds] = alternatives or None
-        return member.numeric[kinds]
+            member.of_kind[kinds] = alternatives or None
+        return member.of_kind[kinds]
 
     def _compiled(self, member: Member, query: Query, point: int) -> list[Alternative]:
         """Compile a member's query, with values in the place of parameters or as it is."""
