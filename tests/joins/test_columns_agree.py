@@ -37,6 +37,7 @@ from xscl.query import From, Node, Strategy
 FORGETFUL = MatchingLimits(join=SignatureLimits(memory=TINY_MEMORY), runs=RunLimits(swept_parts=1))
 ONE_BY_ONE = MatchingLimits(runs=RunLimits(in_columns=False))
 ALL = dict((*cases(CASES / "runs"), *cases(CASES / "match")))
+OF_DATA = [name for name in ALL if "given" in name]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -63,7 +64,7 @@ def in_columns(case: Case, cut: random.Random) -> list[str]:
     return lines(run_engine(case, batch_size=batch_size, restart_after=restart, limits=limits))
 
 
-@pytest.mark.parametrize("name", some(ALL, 4))
+@pytest.mark.parametrize("name", dict.fromkeys([*some(ALL, 4), *OF_DATA]))
 def test_cases_of_runs_are_found_alike(name: str) -> None:
     case = parse_case(ALL[name])
     assert in_columns(case, random.Random(name)) == lines(run_engine(case, limits=ONE_BY_ONE))

@@ -19,7 +19,7 @@ __all__ = ["TableChain", "programs_of", "what_is_read"]
 def what_is_read(decision: ChainDecision, program: ChainProgram) -> tuple[object, ...]:
     """Return what chains of one table have in common: all but whose rows their elements are."""
     steps = tuple(
-        (link.is_repeated, link.run, [(each.block, each.keys) for each in link.elements])
+        (link.is_repeated, link.run, [(e.block, e.keys, len(e.data)) for e in link.elements])
         for link in decision.links
     )
     documents, grace_us = decision.documents, decision.grace_us
