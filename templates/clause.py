@@ -17,7 +17,7 @@ from typing import Any
 from templates.box import FoundBy, Place, Test, TestedPlace, terms_tested
 from templates.decision import Decided
 from templates.factor import Factor
-from templates.lengths import NO_LENGTH, LongestSum
+from templates.lengths import NO_LENGTH, Length, LongestSum
 from templates.queryclass import QueryClass
 from xscl.disjunctions import Disjunction
 from xscl.evaluation import Condition, compile_condition
@@ -127,7 +127,7 @@ class Clause:
 
     query_class: QueryClass
     blocks: tuple[int, ...]
-    window_us: int | Parameter
+    window_us: Length
     sources: tuple[ClauseSource, ...]
     places: Mapping[str, int]
     box: tuple[Test, ...]
@@ -214,6 +214,8 @@ class Clause:
     def window_under(self, values: Mapping[str, object]) -> int:
         """Return the window under an assignment."""
         window_us = self.window_us
+        if isinstance(window_us, LongestSum):
+            return window_us.under(values)
         given = values[window_us.name] if isinstance(window_us, Parameter) else window_us
         assert isinstance(given, int)
         return given

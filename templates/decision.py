@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from templates.exceptions import HeldFor
 from templates.hadtests import HadTest, HadValue
+from templates.lengths import Length, longest_of
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Disjunct, SimilarityJoin
 
@@ -169,17 +170,25 @@ class AbsentCase:
 class Absent:
     """An absent unit: a document that fits any of the cases.
 
-    `window_us` is its own window, which is none where cases say it.
+    `window_us` is its own window, which is none where cases say it: then it is `said_us`.
     """
 
     cases: tuple[AbsentCase, ...]
     window_us: int | Parameter = INFINITE_US
+    said_us: Parameter | None = None
 
     @classmethod
     def of(cls, cases: Iterable[AbsentCase], window_us: int | Parameter) -> Absent:
         """Return a unit of its cases, each once."""
         own = tuple(dict.fromkeys(cases))
-        return cls(own, INFINITE_US if any(case.window for case in own) else window_us)
+        if isinstance(window_us, Parameter) and any(case.window for case in own):
+            return cls(own, said_us=window_us)
+        return cls(own, window_us)
+
+    @property
+    def kept_us(self) -> int | Parameter:
+        """For how long rows are kept that may take a tuple away which stands alone."""
+        return self.said_us or self.window_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,17 +227,14 @@ class Decision:
 
     @property
     def is_reaching(self) -> bool:
-        """Whether how far back it looks is a parameter: the window of UNLESS behind one operand."""
-        is_before = self.kind is DecisionKind.BEFORE
-        return is_before and isinstance(self.absences[0].window_us, Parameter)
+        """Whether how far back it looks is not known: UNLESS behind one operand, under `$w`."""
+        return self.kind is DecisionKind.BEFORE and not isinstance(self.retention_us, int)
 
     @property
-    def retention_us(self) -> int | Parameter:
+    def retention_us(self) -> Length:
         """The window of its clause, which is kept `lookback` times."""
         if self.kind is DecisionKind.BEFORE:
-            windows = [absent.window_us for absent in self.absences]
-            # They are all the same where one is a parameter (`prepared`).
-            return windows[0] if self.is_reaching else max(w for w in windows if isinstance(w, int))
+            return longest_of(absent.kept_us for absent in self.absences)
         if self.kind is DecisionKind.SETTLED:
             return 1  # of a clause without a window no documents are kept, until they are settled
         return self.window_us

@@ -73,11 +73,8 @@ class HadData:
         return self._noted(self._asked(absent, choices, rest), choices)
 
     def window_of_absent(self, window_us: int | Parameter, choices: Sequence[Operands]) -> str:
-        """Return the term of a statement's first operand that says a window; "" if none does.
-
-        How far back from one operand it looks has to be known.
-        """
-        if isinstance(window_us, int) or not self._kind.has_right:
+        """Return the term of a statement's first operand that says a window; "" if none does."""
+        if isinstance(window_us, int):
             return ""
         terms = self._known_terms(choices, 0)
         for given in given_values([window_us.name], terms) or ():

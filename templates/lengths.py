@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -11,7 +11,7 @@ from typing import Any
 from xscl.path import Parameter
 from xscl.query import INFINITE_US
 
-__all__ = ["NO_LENGTH", "LongestSum"]
+__all__ = ["NO_LENGTH", "Length", "LongestSum", "longest_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,13 @@ class LongestSum:
             longest[names] = max(length_us, longest.get(names, 0))
         return _one_of(tuple(longest.items()))
 
-    def plus(self, length: int | Parameter) -> LongestSum:
-        """Return each of the sums with one more length."""
+    def plus(self, length: Length) -> LongestSum:
+        """Return each of the sums with one more length, or with each of several sums."""
+        if isinstance(length, LongestSum):
+            several = [
+                (sorted((*n, *m)), us + more) for n, us in self.sums for m, more in length.sums
+            ]
+            return _one_of(tuple([(tuple(names), us) for names, us in several]))
         if self.always is not None and len(self.sums) == 1 and not isinstance(length, Parameter):
             [(names, own)] = self.sums
             return _one_of(((names, own + length),))
@@ -70,6 +75,22 @@ class LongestSum:
 def _one_of(sums: tuple[tuple[tuple[str, ...], int], ...]) -> LongestSum:
     """Return the largest of some sums; equal ones are one object, in many clauses."""
     return LongestSum(sums)
+
+
+Length = int | Parameter | LongestSum
+"""A length of time as far as it is known before there are assignments."""
+
+
+def longest_of(lengths: Iterable[int | Parameter]) -> Length:
+    """Return the longest of some lengths, which is one of them if that is known."""
+    found = {*lengths}
+    known = max((each for each in found if isinstance(each, int)), default=0)
+    given = sorted(each.name for each in found if isinstance(each, Parameter))
+    if not given or known >= INFINITE_US:
+        return known
+    if len(given) == 1 and not known:
+        return Parameter(given[0])
+    return _one_of((((), known), *(((name,), 0) for name in given)))
 
 
 NO_LENGTH = _one_of((((), 0),))

@@ -104,18 +104,23 @@ def _is_length_of_more(query: Query, source: From) -> bool:
     """Return whether WITHIN is a parameter that is not just a length of two blocks, or of runs."""
     if not isinstance(source.within, Parameter):
         return False
+    if source.strategy is not None or query.is_lossy:
+        return True
     absences, node = absences_at(source.node)
-    if _are_runs(node) and source.strategy is None and not query.is_lossy:
+    if _are_runs(node):
         return not all(each.kind is AbsenceKind.BETWEEN for each in absences)
-    return not (
-        isinstance(node, Operator)
-        and source.strategy is None
-        and (absences or node.kind is OperatorKind.NEXT)
-        and all(each.kind is AbsenceKind.BETWEEN for each in absences)
-        and node.window == Window(INFINITE_US)
-        and all(isinstance(each, (int, Unit)) for each in (node.left, node.right))
-        and not query.is_lossy
-    )
+    return not _has_no_windows(source.node)
+
+
+def _has_no_windows(node: Node) -> bool:
+    """Return whether WITHIN is the window of all operators below it; UNLESS may have its own."""
+    if isinstance(node, (int, Unit)):
+        return True
+    if isinstance(node, Absence) and node.kind is AbsenceKind.BETWEEN:
+        return _has_no_windows(node.operand)
+    if not isinstance(node, Operator) or node.window != Window(INFINITE_US):
+        return False
+    return _has_no_windows(node.left) and _has_no_windows(node.right)
 
 
 def _are_runs(node: Node) -> bool:
@@ -337,9 +342,7 @@ def _takes_in_one_way(
     if len(ways) + is_of_windows > 1:
         return False
     if is_of_windows:
-        # One behind another would have to be kept for the longer one of both.
-        is_alone = decision.kind.has_right or len(windows) == 1
-        return is_alone and not has_bar and sum(isinstance(w, Parameter) for w in windows) == 1
+        return not has_bar and sum(isinstance(w, Parameter) for w in windows) == 1
     if decision.is_nearing:
         return not ways
     hows = {how for way in ways for _, how in way}

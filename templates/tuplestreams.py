@@ -20,6 +20,7 @@ from templates.box import (
 )
 from templates.clause import Clause
 from templates.founddata import ByData, as_datum, found_by, found_together
+from templates.lengths import LongestSum
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES
 from xscl.query import INFINITE_US, operand_terms, term
@@ -196,6 +197,8 @@ def _tests_below(below: Clause | None) -> int:
 
 
 def _has_window_test(below: Clause) -> bool:
+    if isinstance(below.window_us, LongestSum):
+        return False  # what is decided under several lengths is no longer than any
     return bool(below.tested) and below.window_us != INFINITE_US
 
 

@@ -254,6 +254,11 @@ def prepared(text: str) -> bool:
         "S//a NEXT {, 1 h} S//b UNLESS {, $within} S//c UNLESS {, $other} S//d",
         "S//a FOLLOWED BY {, $within} S//b UNLESS {, $within} S//c",
         "S//a NEXT S//b[k = $k] UNLESS {, $other} S//c[k != $k] WITHIN $within",
+        "S//a UNLESS {, $within} S//b UNLESS {, 1 h} S//c",
+        "S//a UNLESS {, $within} S//b UNLESS {, $other} S//c UNLESS {, 1 h} S//d",
+        # WITHIN is the window of all operators that have none.
+        "S//a NEXT S//b NEXT S//c WITHIN $within",
+        "S//a NEXT (S//b FOLLOWED BY S//c UNLESS {, 1 h} S//d) NEXT S//c WITHIN $within",
         # A window of what competes is a threshold, or is asked.
         "S//a NEXT {, 1 h} (S//b FOLLOWED BY {, $within} S//c)",
         "S//a NEXT {, $within} (S//b NOT FOLLOWED BY {, $within} S//c)",
@@ -335,12 +340,10 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
     [
         "S//a[k->x] FOLLOWED BY {substring-after(x, $mark) = y, 1 h} S//b[k->y]",
         "S//a[k->x] FOLLOWED BY {lower-case(substring-after(x, $mark)) = y, 1 h} S//b[k->y]",
-        "S//a UNLESS {, $within} S//b UNLESS {, 1 h} S//c",
-        "S//a UNLESS {, $within} S//b UNLESS {, $other} S//c",
         "(S//a[k->x] JOIN {replace(x, $k, 'b') = y, 1 h} S//b[k->y]) NEXT {, 1 h} S//c",
         "S//a NEXT {, 1 h} (S//b FOLLOWED BY {, $within} S//c+)",
-        "S//a NEXT S//b NEXT S//c WITHIN $within",
         "S//a NEXT {, 1 h} S//b WITHIN $within",
+        "(S//a NEXT S//b WITHIN $other) NEXT S//c WITHIN $within",
         "S//a NOT FOLLOWED BY S//b WITHIN $within",
         "S//a[k = $k] FOLLOWED BY {, $within} S//b+",
         "S//a FOLLOWED BY {, $within} S//b+ MATCH NEXT",

@@ -25,7 +25,7 @@ from joins.memory.durations import UNBOUNDED
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 from joins.sequences.columns import Columns
-from joins.sequences.planning.ascents import Ascent, ascent_of, bars_of, taking_of
+from joins.sequences.planning.ascents import Ascent, TakingKind, ascent_of, bars_of, taking_of
 from joins.sequences.planning.asked import AskedRules
 from joins.sequences.planning.outputs import ClassOutput
 from joins.sequences.planning.readers import SeatReaders
@@ -133,7 +133,10 @@ class Plan:
             longest_us = min(max(known, *windows), UNBOUNDED)
             self.decisions["retention_us"][number] = longest_us
             first, count = (int(self.decisions[n][number]) for n in ("cases", "case_count"))
-            self.cases["window_us"][first : first + count] = longest_us
+            own = first + np.flatnonzero(
+                self.cases["taking"][first : first + count] == TakingKind.REACHING
+            )
+            self.cases["window_us"][own] = longest_us
 
     def lower(self, decision: Decision, least: float) -> bool:
         """Look for scores from a threshold on; return whether more are looked for than before."""
