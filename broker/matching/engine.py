@@ -385,7 +385,8 @@ class Engine:
             accounts.stop_overrun()
             collector.take_ends(ClassEnds.of(parts))
             accounts.close()
-        for number, part in enumerate(in_tables(self._processor.tuples(stratum), most)):
+        tuples = self._processor.tuples(stratum)
+        for number, part in enumerate(in_tables(tuples, most, self._limits.read_bytes)):
             accounts.stop_overrun()
             for some in absorption.in_sub_batches(part):
                 points = absorption.points(some)

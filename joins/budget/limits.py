@@ -30,6 +30,10 @@ class RunLimits:
     heads: int = 100_000
     """Runs of a chain, or behind NEXT, complete or not, with one newest document."""
 
+    spelled_bytes: int = 16 << 20
+    """Bytes of values of runs that become instances at a time: a statement that is over its budget
+    is noticed before they fill memory."""
+
     swept_parts: int = 1_000
     """The fewest elements and incomplete runs among which useless ones are looked for."""
 

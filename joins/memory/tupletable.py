@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from joins.memory.durations import UNBOUNDED
 from joins.memory.ordering import numbered
 from joins.memory.slots import Ints, ranges
 
@@ -57,7 +58,7 @@ class TupleTable:
     the witness shapes of its instances, one for each meta-variable.  `decided` has a row for
     each row: the fields of its `TuplePosition`, 0 as its docid where there is none.  `bars` are
     doubles, where data are held against bars, and `taken` spell the values for which a tuple is
-    taken away (`docs/decided.md`).
+    taken away (`docs/decided.md`).  `nbytes` are those of values that were made for the rows.
     """
 
     classes: Ints
@@ -70,6 +71,7 @@ class TupleTable:
     decided: Ints | None = None
     bars: npt.NDArray[np.float64] | None = None
     taken: npt.NDArray[np.object_] | None = None
+    nbytes: int = 0
 
     @classmethod
     def of(
@@ -99,12 +101,13 @@ class TupleTable:
         return cls.of(classes, left, right, spans, np.array(which, np.int64), list(patterns))
 
     @classmethod
-    def of_tuples(cls, tuples: Sequence[ClassTuple]) -> TupleTable:
+    def of_tuples(cls, tuples: Sequence[ClassTuple], nbytes: int = 0) -> TupleTable:
         """Return tuples as rows."""
         rows = [(t.query_class, t.left, t.right, t.span_us, *t.nodes) for t in tuples]
         decided = [t.position or (0, 0, 0, 0) for t in tuples]
         table = cls.of_rows(rows)
-        return replace(table, decided=np.array(decided, np.int64).reshape(-1, 4))
+        positions = np.array(decided, np.int64).reshape(-1, 4)
+        return replace(table, decided=positions, nbytes=nbytes)
 
     @classmethod
     def concat(cls, parts: Sequence[TupleTable]) -> TupleTable:
@@ -137,6 +140,7 @@ class TupleTable:
             decided=decided,
             bars=bars,
             taken=taken,
+            nbytes=sum(part.nbytes for part in parts),
             **named,
         )
 
@@ -214,15 +218,21 @@ class TupleTable:
         return numbered(both[both > NO_INSTANCE])[0]
 
 
-def in_tables(tables: Iterable[TupleTable], size: int) -> Iterator[TupleTable]:
-    """Yield the rows of tables in order, in tables of about so many rows."""
+def in_tables(
+    tables: Iterable[TupleTable], size: int, nbytes: int = UNBOUNDED
+) -> Iterator[TupleTable]:
+    """Yield the rows of tables in order, in tables of about so many rows, and bytes made for them.
+
+    Each is yielded before more than these are made.
+    """
     part: list[TupleTable] = []
-    rows = 0
+    rows = made = 0
     for table in tables:
         part.append(table)
         rows += len(table)
-        if rows >= size:
+        made += table.nbytes
+        if rows >= size or made >= nbytes:
             yield from TupleTable.concat(part).slices(size)
-            part, rows = [], 0
+            part, rows, made = [], 0, 0
     if part:
         yield from TupleTable.concat(part).slices(size)

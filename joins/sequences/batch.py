@@ -5,10 +5,12 @@ A batch is made when it begins and dropped when the next one does, so nothing ha
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from joins.budget.pairs import Overrun
+from joins.memory.durations import UNBOUNDED
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.counting.found import EndsInOrder
 from joins.sequences.decidedtuples import DecidedTuples
@@ -25,12 +27,14 @@ class DecidingBatch:
 
     `decided` are the tuples of each stratum so far, `taken` the values for which some of them are
     taken away, `found` the runs of each evaluation, `others` those of classes whose plain ends
-    were given.  `numbered` returns a number that no choice of nodes has had.
+    were given.  From the document in `limits` on nobody asks for tuples of a class.  `numbered`
+    returns a number that no choice of nodes has had.
     """
 
     def __init__(self, clock: WatermarkSteps, numbered: Callable[[], int]) -> None:
         self.clock = clock
         self.decided: list[DecidedTuples] = []
+        self.limits: dict[int, int] = defaultdict(lambda: UNBOUNDED)
         self.found: dict[object, list[Any] | EndsInOrder[Any]] = {}
         self.others: dict[int, list[Any]] = {}
         self.taken = TakenValues()

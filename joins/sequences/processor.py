@@ -284,6 +284,9 @@ class DecidingProcessor:
         """Leave out tuples of a class, where that saves work."""
         if number not in self._classes:
             self.inner.limit(number, docid, window_us)
+        elif window_us == CLOSED:
+            limits = self._batch.limits
+            limits[number] = min(limits[number], docid)
 
     # -- what is remembered --------------------------------------------------------------------
 

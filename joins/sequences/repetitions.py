@@ -13,7 +13,7 @@ from joins.budget.limits import RunLimits
 from joins.budget.pairs import Overrun
 from joins.classes import UseKind
 from joins.engines import Processor
-from joins.memory.tupletable import ClassTuple, TupleTable
+from joins.memory.tupletable import TupleTable
 from joins.sequences.awake import Awake
 from joins.sequences.batch import DecidingBatch
 from joins.sequences.counting.found import EndsInOrder, FoundGraph
@@ -36,7 +36,14 @@ from joins.sequences.runevaluations import (
     is_of_table,
     rows_of,
 )
-from joins.sequences.runrows import ChainRows, Documents, FoundRows, GraphRows, in_order
+from joins.sequences.runrows import (
+    ChainRows,
+    Documents,
+    FoundRows,
+    GraphRows,
+    in_order,
+    standing_before,
+)
 from templates.chaincode import ChainProgram
 from templates.chaindecision import ChainDecision, DecidedChains
 from templates.runchains import in_columns
@@ -240,9 +247,7 @@ class Repetitions:
     def tables(self, stratum: int, batch: DecidingBatch) -> Iterator[TupleTable]:
         """Yield the tuples of classes that are found in a stratum; their runs become instances."""
         for number in self._finding(stratum, batch):
-            tuples = self._tuples(number, batch)
-            if tuples:
-                yield TupleTable.of_tuples(tuples)
+            yield from self._portions(number, batch)
 
     def _finding(self, stratum: int, batch: DecidingBatch) -> list[int]:
         """Return the classes that may find something: of thousands most do not."""
@@ -343,7 +348,8 @@ class Repetitions:
         batch.found[evaluation] = found = in_order(found, evaluation.limit)
         return found
 
-    def _tuples(self, number: int, batch: DecidingBatch) -> list[ClassTuple]:
+    def _portions(self, number: int, batch: DecidingBatch) -> Iterator[TupleTable]:
+        """Yield the tuples of a class, some at a time: it may be limited between two portions."""
         found: list[Any] | EndsInOrder[Any] | None = batch.others.get(number)
         if found is None:
             found = self._found(number, batch)
@@ -351,14 +357,19 @@ class Repetitions:
             # Runs are told by the objects that stand for them.
             found = batch.found[self._of_class[number]] = found.graphs()
         if not found:
-            return []
+            return
         # It is another one where nothing had the shape for a while, and it was forgotten.
         shape = self._shape_of(self._classes[number])
-        first = self._inner.next_instance
-        table, tuples = self._rows[number].table(found, first, shape, batch.identity)
-        if tuples:
+        rows, most = self._rows[number], self._limits.spelled_bytes
+        remaining = iter(found)
+        while True:
+            some = standing_before(remaining, batch.limits[self._class_of[number]])
+            first = self._inner.next_instance
+            table, tuples = rows.table(some, first, shape, batch.identity, most)
+            if not len(tuples):
+                break
             self._inner.absorb(table)
-        return tuples
+            yield tuples
 
     def next_identity(self) -> int:
         """Return a number that no choice of nodes of elements has had."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from itertools import product, takewhile
 from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
+from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import INSTANCE_SCHEMA
 from joins.memory.slots import Ints
-from joins.memory.tupletable import ClassTuple, TuplePosition
+from joins.memory.tupletable import ClassTuple, TuplePosition, TupleTable
 from joins.sequences.chained.chainparts import DecidedChain
 from joins.sequences.chained.chainsteps import StepEvaluation
 from joins.sequences.counting.found import EndsInOrder, FoundGraph
@@ -31,9 +32,18 @@ from templates.rundecision import (
     compile_disjuncts,
 )
 
-__all__ = ["ChainRows", "Documents", "FoundRows", "GraphRows", "RunRows", "in_order"]
+__all__ = [
+    "ChainRows",
+    "Documents",
+    "FoundRows",
+    "GraphRows",
+    "RunRows",
+    "in_order",
+    "standing_before",
+]
 
 _ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
+_VALUES = _ROW.get_field_index("vals")
 
 _Identity = Callable[[tuple[Any, ...]], int]
 
@@ -70,6 +80,11 @@ def in_order(found: list[Any], limit: int | None) -> list[Any]:
 F = TypeVar("F", bound=FoundRun)
 
 
+def standing_before(found: Iterator[F], docid: int) -> Iterator[F]:
+    """Return runs that come in the order of where they stand, up to the first that stands there."""
+    return found if docid >= UNBOUNDED else takewhile(lambda one: _stands_at(one) < docid, found)
+
+
 class FoundRows(ABC, Generic[F]):
     """Makes the rows of one class of what has been found.
 
@@ -84,24 +99,30 @@ class FoundRows(ABC, Generic[F]):
         self._given = {name: TermNode(0, value) for name, value in given}
 
     def table(
-        self, found: list[F], first: int, shape: int, identity: _Identity
-    ) -> tuple[pa.Table, list[ClassTuple]]:
+        self, found: Iterable[F], first: int, shape: int, identity: _Identity, most: int
+    ) -> tuple[pa.Table, TupleTable]:
         """Return rows of `INSTANCE_SCHEMA` that get numbers from `first` on, and their tuples.
 
-        `shape` is the shape of the instances.
+        `shape` is the shape of the instances.  No more is taken of what was found than has `most`
+        bytes of values.
         """
         rows: list[tuple[Any, ...]] = []
         tuples: list[ClassTuple] = []
+        nbytes = 0
         for one in found:
             extent = self._extent(one)
             position = self._position(one, extent)
             for terms in self.terms(one, identity):
                 number = first + len(rows)
-                rows.append(self._row(extent, terms, shape))
+                rows.append(row := self._row(extent, terms, shape))
+                nbytes += sum([len(value) for value in row[_VALUES] if value])
                 tuples.append(ClassTuple(self._number, number, None, 0, (0,), position))
+            if nbytes >= most:
+                break
         columns = zip(*rows, strict=True) if rows else [() for _ in _ROW]
         arrays = [pa.array(own, each.type) for own, each in zip(columns, _ROW, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=_ROW), tuples
+        table = pa.Table.from_arrays(arrays, schema=_ROW)
+        return table, TupleTable.of_tuples(tuples, nbytes)
 
     @abstractmethod
     def terms(self, one: F, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:

@@ -18,9 +18,13 @@ import broker.matching.rendering.trees
 import xscl.output
 from broker.documents.document import Document
 from broker.matching.costs.budget import DEFAULT_BUDGET, TUPLE_COST
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.trees import DocumentTree, Trees, WholeTexts
+from joins.budget.limits import RunLimits
 from joins.engines import ENGINES
+from joins.sequences.runparts import Extent
+from joins.sequences.runrows import RunRows
 
 MINUTE_US = 60_000_000
 NODES = "S//c->a FOLLOWED BY {a = b, 1 h} S//c->b"
@@ -283,6 +287,60 @@ def test_what_is_over_the_budget_is_not_written_first(monkeypatch: pytest.Monkey
     found = run({"whole": whole}, replace(UNLIMITED, bytes_per_document=5_000_000), stream(bodies))
     assert [pause.docid for pause in found.pauses] == [2]
     assert sum(written) < 5_000_000 + max(written), "of 144 MB"
+
+
+GROWING = "S//i->a NEXT {, 9 m} S//i->b+ {, 1 h}"
+RUNS = {
+    "runs": GROWING,
+    "counted": f"SELECT b/c FROM {GROWING}",
+    "asked": "S//i->a NEXT {a/t != b/t, 9 m} S//i->b+ {b/f > prev(b/f), 1 h}",
+    "handed on": f"SELECT c FROM ({GROWING}) FOLLOWED BY {{a/t = c/t, 3 m}} S//i->c",
+}
+
+
+def test_runs_that_are_over_the_budget_become_no_instances_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[int] = []
+    row = RunRows._row
+
+    def listening(self: RunRows, extent: Extent, terms: Any, shape: int) -> tuple[Any, ...]:
+        made.append(extent.docid_max)
+        return row(self, extent, terms, shape)
+
+    monkeypatch.setattr(RunRows, "_row", listening)
+    limits = replace(DEFAULT_MATCHING_LIMITS, runs=RunLimits(spelled_bytes=1_000), read_bytes=1_000)
+    budget = replace(UNLIMITED, output_bytes_per_1000_documents=10_000)
+    expected = run({"runs": RUNS["asked"]}, budget, documents(30))
+    whole, made[:] = len(made), []
+    found = run({"runs": RUNS["asked"]}, budget, documents(30), way=Way(limits=limits))
+    assert (found.lines, found.pauses) == (expected.lines, expected.pauses)
+    assert [pause.docid for pause in found.pauses] == [max(made)] == [4]
+    assert len(made) < whole / 10
+
+
+@pytest.mark.parametrize(
+    ("bound", "most", "size", "batch"),
+    some(
+        product(
+            ["bytes_per_document", "output_bytes_per_1000_documents", "matches_per_1000_documents"],
+            [1, 2, 5, 20],
+            [1, 300, 2_000],
+            [1, 4, 14],
+        ),
+        2,
+    ),
+)
+def test_runs_that_become_instances_in_portions_pause_at_the_same_document(
+    bound: str, most: int, size: int, batch: int
+) -> None:
+    count = 3 * most if bound.startswith("matches") else 2_000 * most
+    budget = replace(UNLIMITED, **{bound: count})
+    expected = run(RUNS, budget, documents(), 14)
+    limits = replace(DEFAULT_MATCHING_LIMITS, runs=RunLimits(spelled_bytes=size), read_bytes=size)
+    found = run(RUNS, budget, documents(), batch, Way(limits=limits))
+    assert paused(found) == paused(expected)
+    assert sorted(found.lines) == sorted(expected.lines)
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "contenders": (0, 3),
     },
     RunLimits: {
+        "spelled_bytes": (1, 1_000),
         "swept_parts": (0, 3),
         "in_columns": (False, True),
     },
