@@ -117,8 +117,11 @@ class ChainDecision:
 
     @property
     def data(self) -> tuple[str, ...]:
-        """The data that all elements of a run say, whatever the step."""
-        return self.links[0].elements[0].data
+        """The data that all elements of a run say, whatever the step.
+
+        The first one may say more behind them, which then the run says.
+        """
+        return self.links[-1].elements[0].data
 
     @property
     def is_contiguous(self) -> bool:

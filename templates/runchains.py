@@ -14,7 +14,14 @@ from templates.chaincode import ChainProgram
 from templates.chaindecision import ChainDecision, ChainLink
 from templates.chainprograms import compile_chain
 from templates.decision import TupleStream
-from templates.rundecision import Begin, Disjuncts, ElementStream, FoldValue, RunDecision
+from templates.rundecision import (
+    Begin,
+    Disjuncts,
+    ElementStream,
+    FoldValue,
+    RunDecision,
+    datum_term,
+)
 from xscl.comparison import INSTANTS, REVISION, Call, Conditional, Elements, Operand
 from xscl.query import INFINITE_US, Disjunct, Residual, Strategy, VariableValue, operand_terms
 
@@ -46,14 +53,15 @@ def in_columns(
 def chain_of(decision: RunDecision) -> ChainDecision | None:
     """Return the chain that has the runs of a repetition; None where it is none of single blocks.
 
-    It is none either where something must be absent, or a path of what stands before is asked.
+    It is none either where something must be absent, a path of what stands before is asked, or
+    elements say more data than what stands before them.
     """
     begin, *others = decision.begins
     if not decision.is_next or others or begin.left is None or len(begin.left.blocks) != 1:
         return None
-    if decision.absences or len(decision.elements) != 1 or decision.speaks_of_data:
+    if decision.absences or len(decision.elements) != 1:
         return None
-    if decision.had:
+    if decision.elements[0].had or decision.known < len(decision.data):
         return None
     try:
         return _AsChain(begin.left).chain(decision, begin)
@@ -66,6 +74,7 @@ class _AsChain:
 
     def __init__(self, left: TupleStream) -> None:
         self._left = left
+        self._single = {*left.chosen, *(datum_term(datum) for datum, _ in left.equal)}
 
     def chain(self, decision: RunDecision, begin: Begin) -> ChainDecision:
         """Return the chain."""
@@ -76,7 +85,7 @@ class _AsChain:
         before = ChainLink(
             LEFT,
             False,
-            (ElementStream(self._left.blocks[0], self._left, left_keys),),
+            (ElementStream(self._left.blocks[0], self._left, left_keys, data=decision.had),),
             _ALWAYS,
             _ALWAYS,
             (),
@@ -126,7 +135,7 @@ class _AsChain:
     def _operand(self, operand: Operand) -> Operand:
         """Return an operand that reads what stands before as an element."""
         match operand:
-            case VariableValue(variable) if variable in self._left.chosen:
+            case VariableValue(variable) if variable in self._single:
                 return Elements(LEFT, "all", operand)
             case Call(function, (VariableValue(),)) if function in INSTANTS or function == REVISION:
                 return Elements(LEFT, "all", operand)

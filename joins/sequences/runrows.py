@@ -179,15 +179,17 @@ class RunRows(FoundRows[AnyRun]):
         """Yield what stands before with which the run begins, each with the run."""
         if isinstance(one, ColumnChain):
             own = column_terms(one, 1, self._runs.run, self._runs.keys, self._keys, identity)
-            lefts = self._lefts(one.first_of(0), one.first_of(1), 0)
+            first = one.first_of(1)
+            lefts = self._lefts(one.first_of(0), first, 0)
         else:
             head = one.head
             own = run_terms(
                 self._runs.run, self._runs.keys, self._keys, head.elements, head.folds, identity
             )
-            lefts = self._lefts(head.left, head.elements[0], head.begin)
-            said = zip(self._runs.data, head.elements[0].data, strict=True)
-            own |= {name: TermNode(0, value) for name, value in said}
+            first = head.elements[0]
+            lefts = self._lefts(head.left, first, head.begin)
+        said = zip(self._runs.data, first.data, strict=True)
+        own |= {name: TermNode(0, value) for name, value in said}
         for row in lefts:
             yield {**row.terms, **own}
 

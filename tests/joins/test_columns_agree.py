@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -174,6 +176,28 @@ def test_repetitions_behind_next_are_found_in_columns(
     assert in_columns(case, random.Random(text)) == expected
 
 
+SAID = (
+    "S//b[k = $k] NEXT {y >= $p, 9 s} S//a[p->y]+ WHILE {y = prev(y, $w)}",
+    "S//b[k = $k][p->x] NEXT {, 9 s} S//a[k = $k][p->y]+ {x != $w OR y < $p} SAME (//k)",
+    "S//b[k = $k] NEXT {, 9 s} S//a[p->y]+ {t != y OR n > $p} FOLD {n = $p THEN n + 1, t = $w"
+    " THEN y}",
+)
+
+
+@pytest.mark.parametrize("text", some(SAID, 1))
+def test_runs_that_say_data_are_found_in_columns(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = [{"k": k, "p": p, "w": w} for k, p, w in (("0", 0, "2"), ("1", 2, ""), ("1", 3, "2"))]
+    case = case_of_texts(text, random.Random(text), given)
+    expected = lines(run_oracle(case))
+    assert expected == lines(run_engine(case, limits=ONE_BY_ONE)) != []
+    monkeypatch.setattr(runevaluations, "RunEvaluation", None)
+    monkeypatch.setattr(runevaluations, "ChainEvaluation", None)
+    assert in_columns(case, random.Random(text)) == expected
+    assert lines(run_engine(case, batch_size=2, limits=FORGETFUL)) == expected
+
+
 @pytest.mark.parametrize("in_columns", [False, True])
 def test_what_stands_before_next_may_be_too_many_runs(in_columns: bool) -> None:
     text = "S//a[p->x] NEXT {, INF} S//b[p->y]+ WHILE {y > x} GRACE 0 s"
@@ -209,7 +233,9 @@ def test_a_choice_behind_a_number_is_calculated_as_the_oracle_does() -> None:
     assert lines(run_engine(case)) == lines(run_oracle(case)) != []
 
 
-def case_of_texts(text: str, chance: random.Random) -> Case:
+def case_of_texts(
+    text: str, chance: random.Random, given: Sequence[Mapping[str, object]] = ()
+) -> Case:
     """Return a case of a statement over documents whose texts are few, and some of them empty."""
     documents = [
         f"document {n} S 00:00:{n:02} <{name}><k>{n % 2}</k><p>{value}</p></{name}>"
@@ -219,6 +245,8 @@ def case_of_texts(text: str, chance: random.Random) -> Case:
         )
     ]  # fmt: skip
     lined = ["lateness 0 s", "query q0", f"    {text}", "query q1", f"    {text} GRACE 1 s"]
+    used = [{name: value for name, value in row.items() if f"${name}" in text} for row in given]
+    lined += [f"parameters q{i} {json.dumps(row)}" for row in used for i in range(2)]
     return parse_case("\n".join([*lined, "", *documents, "tick 31 00:10:00"]) + "\n----\n")
 
 

@@ -6,7 +6,7 @@ A chain of many units reads as many streams, so what can be is made of the rows 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby, islice
 from typing import NamedTuple
@@ -30,13 +30,14 @@ Doubles = npt.NDArray[np.float64]
 class ElementRead(NamedTuple):
     """What rows of a stream are read as: elements of a source, or documents of the chain's streams.
 
-    `operands` are numbers of an element, and `keys` terms, those of its stream the last of them; a
-    negative source is of documents.
+    `operands` are numbers of an element, and `keys` terms, those of its stream the last of them.
+    Runs that begin with one say the values of `data`; a negative source is of documents.
     """
 
     source: int
     stream: TupleStream
     keys: Sequence[str]
+    data: Sequence[str]
     operands: Sequence[ChainOperand]
     is_repeated: bool
 
@@ -49,8 +50,8 @@ class ElementRead(NamedTuple):
 class ElementColumns(NamedTuple):
     """Elements that came in a batch; `rows` are their first rows, `keys` -1 where one is missing.
 
-    `extents` are for each the least and largest docid behind it, its depth and its document; equal
-    `data` are those that elements of the batch say alike.
+    `extents` are for each the least and largest docid behind it, its depth and its document; `data`
+    stand for what runs say that begin with it.
     `positions` are None where no document is published, and `charges` are `LISTED` of all where
     they are not asked for.
     """
@@ -174,6 +175,7 @@ def read_elements(
     reads_of: Mapping[str, Sequence[ElementRead]],
     rows: BatchRows,
     codes: KeyCodes,
+    codes_of_data: KeyCodes,
     texts: TextCodes,
     *,
     are_charged: bool = False,
@@ -210,7 +212,9 @@ def read_elements(
         ids = rows.table.column("match_id").take(pa.array(first)).to_pylist()
         positions = list(zip(docids.tolist(), depths.tolist(), ids, strict=True))
     extents = np.stack([oldest, newest, depths, documents], axis=1)
-    times, (keys, data) = (starts_us, ends_us, watermarks_us), _keys_of(found, rows, codes)
+    times = starts_us, ends_us, watermarks_us
+    keys = _codes_of([(read, read.keys) for read, _ in found], rows, codes)
+    data = _codes_of([(read, read.data) for read, _ in found], rows, codes_of_data)
     charges = np.full(len(first), LISTED)
     for (read, _), start, stop in zip(found if are_charged else (), at, at[1:], strict=False):
         if not read.are_documents:
@@ -220,16 +224,15 @@ def read_elements(
     )
 
 
-def _keys_of(
-    found: Sequence[tuple[ElementRead, Ints]], rows: BatchRows, codes: KeyCodes
-) -> tuple[Ints, Ints]:
-    """Return the codes of the keys of elements, and of documents, read by read.
+def _codes_of(
+    found: Iterable[tuple[ElementRead, Sequence[str]]], rows: BatchRows, codes: KeyCodes
+) -> Ints:
+    """Return the codes of the values of terms of elements, and of documents, read by read.
 
-    With them come codes of the data that are a part of these.
+    -1 stands for one of which a key that is no datum is empty.
     """
-    keys: list[Ints] = []
-    data: list[Ints] = []
-    for are_documents, reads in groupby(found, lambda each: each[0].are_documents):
+    values: list[Ints] = []
+    for (are_documents, _), reads in groupby(found, lambda e: (e[0].are_documents, len(e[1]))):
         some = list(reads)
         columns = [
             pa.concat_arrays(
@@ -238,10 +241,14 @@ def _keys_of(
                     for (read, _), term in zip(some, terms, strict=True)
                 ]
             )
-            for terms in zip(*(read.keys for read, _ in some), strict=True)
+            for terms in zip(*(terms for _, terms in some), strict=True)
         ]
-        size = sum(len(own) for _, own in some)
-        needed = 0 if are_documents else len(columns) - len(some[0][0].stream.keys)
-        keys.append(codes.of(columns, size, needed))
-        data.append(KeyCodes().of(() if are_documents else columns[needed:], size, 0))
-    return np.concatenate(keys), np.concatenate(data)
+        size = sum(len(rows.first_rows(read.stream)) for read, _ in some)
+        [needed] = {0 if are_documents else _needed(read, terms) for read, terms in some}
+        values.append(codes.of(columns, size, needed))
+    return np.concatenate(values)
+
+
+def _needed(read: ElementRead, terms: Sequence[str]) -> int:
+    """Return how many of the terms of elements, the first ones, must not be empty."""
+    return sum(term not in read.stream.keys for term in terms)

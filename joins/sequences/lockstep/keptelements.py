@@ -46,7 +46,7 @@ class KeptElements:
         self._sources: dict[tuple[int, ElementStream], int] = {}
         self._reads_of: dict[str, list[ElementRead]] = {}
         self._text_columns: dict[int, list[int]] = {}
-        self.keys, self.texts = KeyCodes(), TextCodes()
+        self.keys, self.data, self.texts = KeyCodes(), KeyCodes(), TextCodes()
         self.size = 0
         self.e = np.empty((_ROOM, len(ElementColumn)), np.int64)
         self.extents = np.empty((_ROOM, 4), np.int64)
@@ -56,6 +56,7 @@ class KeptElements:
         self._columns = program.columns
         self._is_partitioned = first.is_partitioned
         self._is_contiguous = first.is_contiguous
+        self._said = len(first.data)
         self._grace_us = first.grace_us
         self._add_documents(first)
         self._v = np.empty((_ROOM, max(map(len, program.columns))))
@@ -83,24 +84,22 @@ class KeptElements:
             texts = [k for k, each in enumerate(operands) if isinstance(each, TextOf)]
             self._text_columns[found] = texts
             self.parts.add_source(own.stream)
-            keys = (*own.keys, *own.stream.keys)
-            self._read(ElementRead(found, own.stream, keys, operands, link.is_repeated))
+            keys = (*own.keys, *own.stream.keys[: self._said])
+            data = () if step else own.stream.keys
+            self._read(ElementRead(found, own.stream, keys, data, operands, link.is_repeated))
         return found
 
     def _add_documents(self, decision: ChainDecision) -> None:
         for number, each in enumerate(decision.documents, 1):
             keys = each.keys if decision.is_partitioned else ()
-            self._read(ElementRead(-number, each.stream, keys, (), is_repeated=False))
+            self._read(ElementRead(-number, each.stream, keys, (), (), is_repeated=False))
 
     def _read(self, read: ElementRead) -> None:
         self._reads_of.setdefault(read.stream.name, []).append(read)
 
     @property
     def docids(self) -> Ints:
-        """The docids by their numbers, which rise with them batch by batch.
-
-        One has a number for each of the data that its elements say.
-        """
+        """The docids by their numbers, which rise with them batch by batch."""
         return self._docids[: self._docids_seen]
 
     @property
@@ -120,7 +119,8 @@ class KeptElements:
     def take(self, batch: int, rows: BatchRows, *, are_charged: bool) -> None:
         """Write the elements that the rows of a batch are into columns."""
         kept_rows = self.parts.add(batch, rows)
-        came = read_elements(self._reads_of, rows, self.keys, self.texts, are_charged=are_charged)
+        codes = self.keys, self.data, self.texts
+        came = read_elements(self._reads_of, rows, *codes, are_charged=are_charged)
         if came is None:
             return
         first, self.size = self.size, self.size + len(came.docids)
@@ -132,11 +132,7 @@ class KeptElements:
         e = self.e[first : self.size]
         e[:, ElementColumn.DOCID] = came.docids
         e[:, ElementColumn.CAME] = batch
-        # Runs that say other data are counted by themselves.
         distinct, number = numbered(came.docids)
-        kinds = int(came.data.max()) + 1
-        pairs, number = numbered(number * kinds + came.data)
-        distinct = distinct[pairs // kinds]
         e[:, ElementColumn.NUMBER] = self._docids_seen + number
         self._docids = longer(self._docids, self._docids_seen, distinct)
         watermarks_us = np.zeros(len(distinct), np.int64)
@@ -160,6 +156,7 @@ class KeptElements:
         e[:, ElementColumn.ROW] = np.searchsorted(kept_rows, came.rows)
         e[:, ElementColumn.NEXT] = -1
         e[:, ElementColumn.CHARGE] = came.charges
+        e[:, ElementColumn.DATA] = came.data
         self.pending = np.concatenate([self.pending, np.arange(first, self.size)])
 
     def settle(self, batch: int, clock: WatermarkSteps) -> Ints:
@@ -217,6 +214,7 @@ class KeptElements:
         return TableElements(
             self.e, self._v, own.lines, own.codes, own.line_of, own.arena, self.docids,
             self._of_document, statement_limits, limits.runs, limits.heads, limits.elements, batch,
+            len(self.data),
         )  # fmt: skip
 
     # -- what is kept --------------------------------------------------------------------------
@@ -248,12 +246,14 @@ class KeptElements:
         return self._keep_numbers()
 
     def _keep_lines(self, into: Ints) -> None:
-        """Write the lines anew, of the keys that are in use."""
+        """Write the lines anew, of the keys that are in use; the data that are have new numbers."""
         keys = self.e[: self.size, ElementColumn.KEY]
         codes = self.keys.keep(np.unique(keys[keys >= 0]))
         keys[keys >= 0] = codes[keys[keys >= 0]]
         if self._lines is not None:
             self._lines.keep(into, codes)
+        data = self.e[: self.size, ElementColumn.DATA]
+        data[:] = self.data.keep(np.unique(data))[data]
 
     def _keep_numbers(self) -> Ints:
         """Number docids and documents anew, those of the elements that are there."""

@@ -42,7 +42,7 @@ class ElementColumn(IntEnum):
     `ORDER` is its place among all instances, `DOCUMENT` the instance, `NUMBER` that of its docid in
     the order in which they came.  `NEXT` is the next element of its document, `BATCH` the one in
     which it entered.  `CHARGE` is how many bytes a run has of it as a text, -1 where a run with it
-    has to be listed (`charges`).
+    has to be listed (`charges`).  `DATA` is the number of what a run says that begins with it.
     """
 
     START = 0
@@ -61,6 +61,7 @@ class ElementColumn(IntEnum):
     CAME = 13
     ROW = 14
     CHARGE = 15
+    DATA = 16
 
 
 class HeadColumn(IntEnum):
@@ -141,12 +142,13 @@ class Beginnings(NamedTuple):
 
 
 class TableElements(NamedTuple):
-    """TableElements and documents, in lines: what runs of a batch look at, and what is too many.
+    """Elements and documents, in lines: what runs of a batch look at, and what is too many.
 
     Where not every key and source has a line, `codes` are theirs in order, and `line_of` the lines.
     `numbers` are the docids by their numbers, `of_document` has the first element of each document.
     So many runs and heads with one newest document, and elements of a run, are not too many; of
-    each statement `limits` has the document from which on there are.
+    each statement `limits` has the document from which on there are.  Those of one statement that
+    say other data are counted by themselves: they are of another group, of `kinds` in a statement.
     """
 
     e: Ints
@@ -162,6 +164,13 @@ class TableElements(NamedTuple):
     heads_most: int
     elements_most: int
     batch: int
+    kinds: int
+
+    def grouped(self, statements: Ints, firsts: Ints, rows: Ints) -> Ints:
+        """Return rows of runs of statements that begin with elements, behind their groups."""
+        groups = statements * self.kinds + self.e[firsts, ElementColumn.DATA]
+        order = np.argsort(groups, kind="stable")
+        return np.stack([groups[order], rows[order]], axis=1)
 
 
 class Runs(NamedTuple):

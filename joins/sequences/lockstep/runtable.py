@@ -177,11 +177,18 @@ class RunTable:
         sources = elements.e[entering, ElementColumn.SOURCE]
         of_first = entering[sources >= 0]
         begun = begin(programs, beginnings, elements, runs, of_first)
-        begun = begun[np.argsort(begun[:, 0], kind="stable")]
         asked, waiting = self._asked(int(elements.e[entering, ElementColumn.START].min()))
         before = self._heads
         scratch = Scratch.of(self._elements.size, len(elements.numbers))
-        runs = step_on(programs, elements, runs, scratch, asked, begun)
+        own = self._h[asked]
+        runs = step_on(
+            programs,
+            elements,
+            runs,
+            scratch,
+            elements.grouped(own[:, HeadColumn.STATEMENT], own[:, HeadColumn.FIRST], asked),
+            elements.grouped(begun[:, 0], begun[:, 1], begun[:, 1]),
+        )
         self._h, self._slots, self._heads, self._near, self._nears = runs
         self._elements.end_batch(lines)
         touched = np.concatenate([asked, np.arange(before, self._heads)])
@@ -193,9 +200,7 @@ class RunTable:
         """Return the heads that what begins at a time or behind may concern, and the others."""
         waiting = self._waiting
         concerned = self._h[waiting, HeadColumn.UNTIL] >= start_us
-        asked = waiting[concerned]
-        of = self._h[asked, HeadColumn.STATEMENT]
-        return asked[np.argsort(of, kind="stable")], waiting[~concerned]
+        return waiting[concerned], waiting[~concerned]
 
     # -- what is found -------------------------------------------------------------------------
 

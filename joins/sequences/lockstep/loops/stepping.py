@@ -8,13 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from joins.sequences.lockstep.layout import Programs, Runs, Scratch, TableElements
-from joins.sequences.lockstep.loops.columns import (
-    H_BEFORE,
-    H_NUMBER,
-    H_STATEMENT,
-    H_UNTIL,
-    UNBOUNDED,
-)
+from joins.sequences.lockstep.loops.columns import H_BEFORE, H_NUMBER, H_UNTIL, UNBOUNDED
 from joins.sequences.lockstep.loops.contiguous import to_next_documents
 from joins.sequences.lockstep.loops.heads import write_found
 from joins.sequences.lockstep.loops.nearest import line_size, to_nearest
@@ -27,7 +21,7 @@ _lent = borrowed()
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 
-AT_ASKED, AT_BEGUN, FOLLOWING, HEADS, NEARS, HEAD, FOUND, STATEMENT, FIRST_HEAD = range(9)
+AT_ASKED, AT_BEGUN, FOLLOWING, HEADS, NEARS, HEAD, FOUND, GROUP, FIRST_HEAD = range(9)
 """The places of a state."""
 
 
@@ -40,14 +34,14 @@ def _grown(rows: npt.NDArray[Any], used: int, more: int) -> npt.NDArray[Any]:
 
 
 @inlined
-def _next_statement(h: Ints, asked: Ints, at_asked: int, begun: Ints, at_begun: int) -> int:
-    """Return the next statement of those that have heads to be asked, or runs that begin."""
-    statement = UNBOUNDED
+def _next_group(asked: Ints, at_asked: int, begun: Ints, at_begun: int) -> int:
+    """Return the next group of those that have heads to be asked, or runs that begin."""
+    group = UNBOUNDED
     if at_asked < len(asked):
-        statement = h[asked[at_asked], H_STATEMENT]
+        group = asked[at_asked, 0]
     if at_begun < len(begun):
-        statement = min(statement, begun[at_begun, 0])
-    return statement
+        group = min(group, begun[at_begun, 0])
+    return group
 
 
 @inlined
@@ -68,13 +62,13 @@ def _step(
     state = s.state
     at_asked, at_begun, following = state[AT_ASKED], state[AT_BEGUN], state[FOLLOWING]
     count, nears, head, found = state[HEADS], state[NEARS], state[HEAD], state[FOUND]
-    statement, first, is_short = state[STATEMENT], state[FIRST_HEAD], False
+    group, first, is_short = state[GROUP], state[FIRST_HEAD], False
     while True:
         if not found:
-            has_asked = at_asked < len(asked) and h[asked[at_asked], H_STATEMENT] == statement
+            has_asked = at_asked < len(asked) and asked[at_asked, 0] == group
             if following >= 0 or has_asked:
                 is_new = following >= 0
-                head = following if is_new else asked[at_asked]
+                head = following if is_new else asked[at_asked, 1]
                 if not p.is_contiguous and nears + line_size(p, t, h, head) > len(near):
                     is_short = True
                     break
@@ -86,7 +80,7 @@ def _step(
                     found = to_next_documents(p, t, h, slots, head, s)
                 else:
                     found, nears = to_nearest(p, t, h, slots, near, nears, head, is_new, s)
-            elif at_begun < len(begun) and begun[at_begun, 0] == statement:
+            elif at_begun < len(begun) and begun[at_begun, 0] == group:
                 s.found[0, 0], s.found[0, 1] = 0, begun[at_begun, 1]
                 head, found = -1, 1
                 at_begun += 1
@@ -96,17 +90,19 @@ def _step(
                     s.runs[number] = s.heads[number] = 0
                 if at_asked == len(asked) and at_begun == len(begun):
                     break
-                statement = _next_statement(h, asked, at_asked, begun, at_begun)
+                group = _next_group(asked, at_asked, begun, at_begun)
                 first = count
                 continue
         if count + found > len(h):
             is_short = True
             break
-        count, following = write_found(p, t, h, slots, count, head, statement, found, following, s)
+        count, following = write_found(
+            p, t, h, slots, count, head, group // t.kinds, found, following, s
+        )
         found = 0
     state[AT_ASKED], state[AT_BEGUN], state[FOLLOWING] = at_asked, at_begun, following
     state[HEADS], state[NEARS], state[HEAD], state[FOUND] = count, nears, head, found
-    state[STATEMENT], state[FIRST_HEAD] = statement, first
+    state[GROUP], state[FIRST_HEAD] = group, first
     return not is_short
 
 
@@ -114,8 +110,8 @@ def _step(
 def step_on(p: Programs, t: TableElements, r: Runs, s: Scratch, asked: Ints, begun: Ints) -> Runs:
     """Have runs go on; return them with those that they become.
 
-    `asked` are heads that waited, and `begun` pairs of a statement and an element, both in the
-    order of statements.  The caller has all arrays while it waits, so they can be lent.
+    `asked` are heads that waited, and `begun` elements, each behind its group and in the order of
+    these.  The caller has all arrays while it waits, so they can be lent.
     """
     own_p = Programs(
         p.steps, p.sources, p.is_contiguous, p.is_partitioned, _lent(p.repeated), _lent(p.code),
@@ -125,7 +121,7 @@ def step_on(p: Programs, t: TableElements, r: Runs, s: Scratch, asked: Ints, beg
     own_t = TableElements(
         _lent(t.e), _lent(t.v), _lent(t.lines), _lent(t.codes), _lent(t.line_of), _lent(t.arena),
         _lent(t.numbers), _lent(t.of_document), _lent(t.limits), t.runs_most, t.heads_most,
-        t.elements_most, t.batch,
+        t.elements_most, t.batch, t.kinds,
     )  # fmt: skip
     state = s.state
     own_s = Scratch(
@@ -133,7 +129,7 @@ def step_on(p: Programs, t: TableElements, r: Runs, s: Scratch, asked: Ints, beg
     )
     h, slots, near = r.h, r.slots, r.near
     state[HEADS] = state[FIRST_HEAD] = r.size
-    state[NEARS], state[STATEMENT], state[FOLLOWING] = r.nears, -1, -1
+    state[NEARS], state[GROUP], state[FOLLOWING] = r.nears, -1, -1
     while not _step(
         own_p, own_t, _lent(h), _lent(slots), _lent(near), _lent(asked), _lent(begun), own_s
     ):
