@@ -50,6 +50,7 @@ __all__ = [
     "nodes_below",
     "operators_below",
     "units_of",
+    "windows_within",
 ]
 
 INFINITE_US = 1 << 62
@@ -207,6 +208,19 @@ def children(node: Node) -> tuple[Node, ...]:
         case Unit(alternatives):
             return alternatives
     return ()
+
+
+def windows_within(node: Node, *, is_within: bool = False) -> Iterator[str]:
+    """Yield the parameters that are windows of operators around which there is a WITHIN.
+
+    Without a bound such a window is that of WITHIN.
+    """
+    if isinstance(node, From):
+        is_within |= node.within is not None
+    elif is_within and isinstance(node, (Operator, Absence)):
+        yield from [node.window.name] if isinstance(node.window, Parameter) else ()
+    for child in children(node):
+        yield from windows_within(child, is_within=is_within)
 
 
 def nodes_below(node: Node) -> Iterator[Node]:

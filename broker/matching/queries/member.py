@@ -13,6 +13,7 @@ from templates.box import GivenKind, MustBe
 from templates.clause import Alternative, Clause
 from xscl.passedbounds import without_bounds
 from xscl.query import INFINITE_US, Query, SelectKind
+from xscl.sequence import windows_within
 from xscl.substitution import parameters_in
 
 __all__ = [
@@ -71,7 +72,8 @@ class Member:
     assignments use is `handed_on`.
     `sources` are those compiled for assignments by the name of what they find (`found_by`), which
     several may share.  A `number` is never given twice.  `askers` has who asks for the rows, or
-    graphs, of each source; `has_moved` says that alternatives have come or gone.
+    graphs, of each source; `has_moved` says that alternatives have come or gone.  Its `windows` are
+    parameters that have to be lengths for that: without a bound WITHIN is the window.
     """
 
     query: Query
@@ -95,6 +97,7 @@ class Member:
     grace_us: int = 0
     has_moved: bool = False
     matching: frozenset[str] = field(init=False)
+    windows: frozenset[str] = field(init=False)
     has_sources: bool = field(init=False)
     _asked_of: list[Alternative] | None = None
     _asked: frozenset[tuple[str, MustBe]] = frozenset()
@@ -102,6 +105,7 @@ class Member:
     def __post_init__(self) -> None:
         self.matching = matching_parameters(self.query)
         query = self.query
+        self.windows = frozenset(windows_within(query.root)) if query.parameters else _NO_NAMES
         self.has_sources = query.rows is not None or query.kind is SelectKind.COMPRESSED
 
     def found_by(self, values: Assignment, point: int) -> str:
@@ -201,7 +205,7 @@ class Member:
         It is None where the query has no alternatives for all assignments, or none of its kinds has
         some, as where there is a string for what is decided in steps.
         """
-        if self.prepared is None:
+        if self.prepared is None or self.has_other_windows(values):
             return None
         if self._asked_of is not self.prepared:
             self._asked_of, self._asked = self.prepared, typed(self.prepared)
@@ -217,6 +221,10 @@ class Member:
                     return None
                 kinds |= {(name, kind)}
         return kinds
+
+    def has_other_windows(self, values: Assignment) -> bool:
+        """Return whether a window is that of WITHIN under an assignment, as it has no bound."""
+        return any(values[name] == INFINITE_US for name in self.windows)
 
     def shared_by(self, values: Assignment, point: int) -> tuple[int, Kinds]:
         """Return what tells those with whom an assignment may share what is decided.

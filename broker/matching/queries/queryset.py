@@ -319,7 +319,7 @@ class QuerySet(Members):
 
         What is decided depends on the documents that are seen, so each point has its own.
         """
-        if not member.may_share:
+        if not member.may_share or member.has_other_windows(values):
             return None
         if member.held is None:
             self._share(member, values, (point, frozenset()))
