@@ -415,7 +415,7 @@ class Engine:
         """
         leaves |= self._absorption.leaves(set(found.leaves().tolist()) - leaves.keys())
         is_wanted = partial(self._is_wanted, batch)
-        builder = MatchBuilder(leaves, batch.trees, is_wanted)
+        builder = MatchBuilder(leaves, batch.trees, is_wanted, self._limits.made_bytes)
         rows = found.rows(batch.accounts.limit_of)
         return builder.build(rows, found.readers, batch.accounts)
 

@@ -69,6 +69,9 @@ class MatchingLimits:
     times as much memory.  It is more than a query may read for one document by default
     (`budget.match_bytes`), so no document behind the matches of one is parsed twice."""
 
+    made_bytes: int = 16 << 20
+    """Bytes of matches that are made before it is asked again whose budget they are over."""
+
     finished_uses: int = 100_000
     """Uses of classes up to which shards finish tuples: each worker has all of them, and of so many
     60 MB."""

@@ -20,6 +20,7 @@ from broker.documents.document import Document
 from broker.matching.costs.budget import DEFAULT_BUDGET, TUPLE_COST
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS
 from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.matches import BuiltMatches, MatchBuilder
 from broker.matching.rendering.trees import DocumentTree, Trees, WholeTexts
 from joins.budget.limits import RunLimits
 from joins.engines import ENGINES
@@ -272,6 +273,27 @@ def test_whole_documents_that_are_over_the_budget_are_not_read(
     assert len(read) + len(whole) < 10
 
 
+@pytest.mark.parametrize("attribute", ["", " a='b'"])
+def test_of_matches_that_are_over_the_budget_few_are_made_first(
+    attribute: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    of_rows = MatchBuilder.build
+
+    def listening(self: MatchBuilder, *given: Any) -> BuiltMatches:
+        built = of_rows(self, *given)
+        made.extend(len(row.line) for row in built.rows)
+        return built
+
+    monkeypatch.setattr(MatchBuilder, "build", listening)
+    bodies = [f"<c>same</c><e{attribute}>{'long ' * 100}</e>"] * 40
+    budget = replace(UNLIMITED, output_bytes_per_1000_documents=100_000)
+    limits = replace(DEFAULT_MATCHING_LIMITS, made_bytes=5_000)
+    found = run({"whole": WHOLE % "1 h"}, budget, stream(bodies), way=Way(limits=limits))
+    assert [pause.docid for pause in found.pauses] == [15]
+    assert sum(made) < 150_000, "of 1 MB"
+
+
 def test_what_is_over_the_budget_is_not_written_first(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
     serialised = xscl.output._serialised
@@ -337,7 +359,12 @@ def test_runs_that_become_instances_in_portions_pause_at_the_same_document(
     count = 3 * most if bound.startswith("matches") else 2_000 * most
     budget = replace(UNLIMITED, **{bound: count})
     expected = run(RUNS, budget, documents(), 14)
-    limits = replace(DEFAULT_MATCHING_LIMITS, runs=RunLimits(spelled_bytes=size), read_bytes=size)
+    limits = replace(
+        DEFAULT_MATCHING_LIMITS,
+        runs=RunLimits(spelled_bytes=size),
+        read_bytes=size,
+        made_bytes=size,
+    )
     found = run(RUNS, budget, documents(), batch, Way(limits=limits))
     assert paused(found) == paused(expected)
     assert sorted(found.lines) == sorted(expected.lines)

@@ -167,6 +167,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "large_instances": (0, 2),
         "published": (0, 2),
         "trees": (0, 300),
+        "made_bytes": (1, 1_000),
         "finished_uses": (0, 2, 5),
         "finished_uses_chunk": (1, 2),
         "finished_clauses_chunk": (1, 2),

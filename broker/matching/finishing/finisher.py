@@ -109,7 +109,7 @@ class MatchFinisher:
             for hits in self._known.fan_out.expand(points):
                 collector.take(hits)
         found, trees = collector.matches, Trees(self._texts, limits.trees)
-        builder = MatchBuilder(collector.leaves, trees, _is_wanted)
+        builder = MatchBuilder(collector.leaves, trees, _is_wanted, limits.made_bytes)
         matches: list[FoundMatch] = []
         size = 0
         for some in found.rows(bill.limit_of):

@@ -67,13 +67,14 @@ class _ShownDocuments(NamedTuple):
 class Copies:
     """The matches of some rows that copy whole documents; `leaves` are as `MatchBuilder` has them.
 
-    `known` are the readers of rows.
+    `known` are the readers of rows.  About so many bytes as are `most` are copied at once.
     """
 
     def __init__(
-        self, leaves: Mapping[int, Leaf], trees: Trees, known: Mapping[int, MatchReader]
+        self, leaves: Mapping[int, Leaf], trees: Trees, known: Mapping[int, MatchReader], most: int
     ) -> None:
         self._leaves = leaves
+        self._most = most
         self._trees = trees
         self._known = known
         self._rows: FoundColumns | None = None
@@ -81,7 +82,7 @@ class Copies:
         self._made = _Made.none()
 
     def begin(self, rows: FoundColumns, some: range, bytes_max: int) -> Flags:
-        """Make the matches of some rows that may all be made; return which are left out.
+        """Make the matches of the first of some rows that may all be made; return which may not.
 
         These are of documents with other matches, or with such as cost too much together.  All of
         the rows are asked for first, and from one on next.
@@ -95,15 +96,20 @@ class Copies:
             return np.ones(len(some), np.bool_)
         if self._rows is not rows or self._copied is None:
             self._rows, self._copied = rows, _Copied(rows.leaves, self._leaves, self._trees)
-        copied = self._copied
+        copied, count = self._copied, len(are_left_out)
+        readers = np.diff(rows.starts)[part]
         # What matches copy of the same documents is made once.
         is_new[1:] |= ~are_as_before([*rows.leaves[part].T])
         has_more = True
         while has_more:
             has_more = copied.read(part, ~are_left_out[of_row])
-            are_left_out |= np.bincount(of_row, copied.are_others(part)) > 0
-            spent = np.bincount(of_row, np.where(is_new, copied.most(part), 0))
+            are_left_out |= np.bincount(of_row, copied.are_others(part), count) > 0
+            spent = np.bincount(of_row, np.where(is_new, copied.most(part), 0), count)
             are_left_out |= spent > bytes_max
+            nbytes = np.where(are_left_out[of_row], 0, copied.nbytes(part) * readers)
+            size = 1 + int(np.searchsorted(np.cumsum(nbytes), self._most))
+            part = slice(part.start, min(part.start + size, part.stop))
+            of_row, is_new, readers = of_row[:size], is_new[:size], readers[:size]
         found: Flags = are_left_out[of_row]
         self._made = _Made.of(rows, some.start + np.flatnonzero(~found), copied, self._known)
         return found

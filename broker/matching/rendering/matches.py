@@ -100,7 +100,8 @@ class MatchBuilder:
     """Makes the matches of a stratum.
 
     `leaves` are the documents behind them by number.  `is_wanted` returns whether a match of a
-    query that publishes a stream has to be made, by the stream and the match's id.
+    query that publishes a stream has to be made, by the stream and the match's id.  Behind `most`
+    bytes that have been made queries are charged.
     """
 
     def __init__(
@@ -108,8 +109,11 @@ class MatchBuilder:
         leaves: Mapping[int, Leaf],
         trees: Trees,
         is_wanted: Callable[[str, str], bool],
+        most: int,
     ) -> None:
         self._leaves = leaves
+        self._most = most
+        self._uncharged = 0
         self._tree_of = trees.tree
         self._is_wanted = is_wanted
         self._outputs = Outputs()
@@ -119,7 +123,7 @@ class MatchBuilder:
         self._selection_of: dict[int, int] = {}
         self._subscriptions: dict[int, MatchReader] = {}
         self._payments = Payments()
-        self._copies = Copies(leaves, trees, self._subscriptions)
+        self._copies = Copies(leaves, trees, self._subscriptions, most)
         self._was_charged = False
         self._making: dict[tuple[int, int, int], _Making] = {}
         self._bytes_max = 0
@@ -149,7 +153,7 @@ class MatchBuilder:
         """Make matches of rows until queries were charged; return the rows that are left."""
         self._was_charged = False
         are_others = self._copies.begin(part, rest, self._bytes_max)
-        cuts = [0, *(1 + np.flatnonzero(np.diff(are_others))).tolist(), len(rest)]
+        cuts = [0, *(1 + np.flatnonzero(np.diff(are_others))).tolist(), len(are_others)]
         for first, last in pairwise(cuts):
             some = rest[first:last]
             if are_others[first]:
@@ -159,7 +163,9 @@ class MatchBuilder:
                 made.rows.extend(self._copies.take(some, self._payments))
             if self._was_charged:  # Some queries may be charged one by one now.
                 return rest[last:]
-        return rest[:0]
+        if len(are_others) < len(rest):
+            self._charge(accounts)
+        return rest[len(are_others) :]
 
     def _subscribe(
         self, part: FoundColumns, readers: Sequence[Reader], accounts: Accounting
@@ -175,6 +181,7 @@ class MatchBuilder:
     def _charge(self, accounts: Accounting) -> None:
         """Charge queries with what has been made; some may have a tally then."""
         payments, self._payments, self._making = self._payments, Payments(), {}
+        self._uncharged = 0
         self._was_charged = True
         if payments.columns():
             accounts.charge(PaymentCharges.of([*self._queries], payments))
@@ -210,6 +217,10 @@ class MatchBuilder:
             if publishes is not None:
                 document = self._published(publishes, name, row, shown.output, behind, reader)
                 made.published.append((match, document))
+            self._uncharged += len(line)
+            if self._uncharged >= self._most:
+                self._charge(accounts)
+                all_shown = {}  # Their payments have been charged.
 
     def _show(
         self,
