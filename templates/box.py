@@ -44,6 +44,7 @@ __all__ = [
     "GivenKind",
     "Instant",
     "JointData",
+    "Made",
     "Measured",
     "MustBe",
     "Number",
@@ -210,11 +211,18 @@ class JointData:
 Data = Constant | float | Formula | Disjunction | XPathFrame | JointData
 """What is held against a tuple, whatever the tuple is."""
 
+
+class Made(NamedTuple):
+    """A text of a tuple that functions of strings make of its values, and of data."""
+
+    operand: Operand
+
+
 Number = Measured | Computed | Solution
 """A number that is no value of a node, and made of a tuple where it is asked for."""
 
-TestedPlace = Place | Number | FoundBy
-"""What an operator hands on for boxes above."""
+TestedPlace = Place | Number | FoundBy | Made
+"""What an operator hands on for boxes above, and for joins."""
 
 
 class GivenKind(Enum):

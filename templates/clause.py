@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from templates.box import FoundBy, Place, Test, TestedPlace, terms_tested
+from templates.box import FoundBy, Made, Place, Test, TestedPlace, terms_tested
 from templates.decision import Decided
 from templates.factor import Factor
 from templates.lengths import NO_LENGTH, Length, LongestSum
@@ -24,7 +24,7 @@ from xscl.evaluation import Condition, compile_condition
 from xscl.path import Parameter
 from xscl.pattern import TreePattern, TuplePattern, VariablePair
 from xscl.prefilters import Admitted
-from xscl.query import Call, Operand, Residual, Row, SimilarityJoin
+from xscl.query import Call, Operand, Residual, Row, SimilarityJoin, term
 from xscl.table import Action
 
 __all__ = [
@@ -177,6 +177,12 @@ class Clause:
         return terms_tested(self.tested)
 
     @property
+    def handed_on(self) -> tuple[str, ...]:
+        """The terms that its tuples hand on, "" for what boxes alone read of them."""
+        made = [term(each.operand) if isinstance(each, Made) else "" for each in self.tested]
+        return (*self.carried, *made)
+
+    @property
     def is_by_data(self) -> bool:
         """Whether its tuples are handed on once for each of the data that find them."""
         return any(isinstance(place, FoundBy) for place in self.tested)
@@ -258,7 +264,7 @@ class Clause:
         found = [t for t in own if variables[self.places[t]] == variable]
         below = self.sources[side].below
         if below is not None:
-            handed_on = zip(below.carried, below.tuple_variables[1:], strict=False)
+            handed_on = zip(below.handed_on, below.tuple_variables[1:], strict=True)
             found += [t for t, v in handed_on if v == variable]
         return min(found)
 

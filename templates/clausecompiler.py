@@ -8,20 +8,22 @@ for each variable that is carried.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, cast
 
-from templates.box import SPAN, Test, TestedPlace, terms_tested
+from templates.box import SPAN, Made, Test, TestedPlace, terms_tested
 from templates.clause import Alternative, Clause, ClauseSource, Published, source_of_block
 from templates.clausebuilder import ClauseBuilder
 from templates.clausesides import Side
 from templates.datatests import without_implied
 from templates.derived import as_derived
 from templates.founddata import ByData, unheld_data
+from templates.madejoins import texts_made
 from templates.ordered import PlainNode, blocks_of
 from templates.queryclass import QueryClass
 from templates.readterms import ReadTerms, variables_apart
+from templates.saiddata import data_named
 from templates.tuplestreams import may_be_common, places_tested, stream_name
 from xscl.comparison import INSTANTS, REVISION
 from xscl.constants import breadth_of_constants
@@ -45,6 +47,7 @@ from xscl.query import (
     ValuesFrom,
     VariableValue,
     Window,
+    operand_parameters,
     operand_terms,
     operand_variables,
     term,
@@ -185,7 +188,7 @@ class Compiler:
         if isinstance(node, Operator):
             disjunct = self.choice[id(node)]
             needed = needed_above | self.terms(disjunct)
-            sides = [self._side(node.left, needed), self._side(node.right, needed)]
+            sides = [self._side(node, side, needed) for side in (0, 1)]
             window = node.window.length_us if isinstance(node.window, Window) else node.window
             if not is_root:
                 disjunct = self.without_implied(node, disjunct)
@@ -278,11 +281,22 @@ class Compiler:
         """Return whether words of a node that is no root may be data in a box."""
         return isinstance(node, Operator)
 
-    def _side(self, node: PlainNode, needed: frozenset[str]) -> Side:
-        if isinstance(node, int):
+    def _side(self, operator: Operator, side: int, needed: frozenset[str]) -> Side:
+        """Return an operand of an operator, with the texts that are made of it to be joined by."""
+        node = cast(PlainNode, (operator.left, operator.right)[side])
+        made = texts_made([self.choice[id(operator)]], side)
+        # Alternatives with the same matches read the same: these are put together by strata.
+        if isinstance(node, int) and not (made or texts_made(operator.disjuncts, side)):
             return self.joined_side(node, needed)
-        below = self.tuples(node, needed)
+        below = self.operand(node, needed)
+        if isinstance(node, int):
+            # Nothing is joined: what is handed on is kept for those above alone.
+            below = self.clauses[-1] = replace(below, window_us=0)
+        names = {each.name for own in made for each in operand_parameters(own.operand)}
+        self.hand_on(node, below, ByData.NO, (), data_named(names, self.texts), made)
         node_of = {t: i for i, t in enumerate(below.carried, 1)}
+        first = 1 + len(below.carried)
+        node_of |= {term(each.operand): first + below.tested.index(each) for each in made}
         source = ClauseSource(None, below, below.query_class.stratum + 1, 0)
         return Side(source, below.tuple_variables, [], node_of, [])
 
@@ -402,13 +416,17 @@ class Compiler:
         by_data: ByData,
         had: Collection[str],
         data: Collection[Test] = (),
+        made: Collection[Made] = (),
     ) -> None:
-        """Give the clause a stream for its tuples, with a variable for each carried term."""
+        """Give the clause a stream for its tuples, with a variable for each carried term.
+
+        Those have texts that are `made` of them, too.
+        """
         clause.unheld += unheld_data(clause, data, had) if data else ()
         tested: tuple[TestedPlace, ...] = ()
-        is_common = self.is_common(clause)
-        if is_common or self.query.parameters or self.has_choices:
-            tested = tuple(dict.fromkeys([*places_tested(clause, by_data, had), SPAN]))
+        is_common = self.is_common(clause) and not clause.unheld
+        if is_common or made or self.query.parameters or self.has_choices:
+            tested = tuple(dict.fromkeys([*made, *places_tested(clause, by_data, had), SPAN]))
         owner = self._owner_of_all() if is_common else self._owner(node)
         has_data = not ((self.is_open or is_common) and tested)
         stream = stream_name(clause, tested, owner, has_data=has_data)

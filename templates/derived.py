@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from xscl.path import Literal, Parameter
 from xscl.query import Call, Derived, Operand, VariableValue, operand_parameters, operand_variables
-from xscl.signatures import DERIVING_FUNCTIONS
+from xscl.textjoins import is_of_strings
 
-__all__ = ["as_derived", "is_of_strings"]
+__all__ = ["as_derived"]
 
 
 def as_derived(operand: Operand) -> Derived | None:
@@ -21,11 +20,3 @@ def as_derived(operand: Operand) -> Derived | None:
         case Call() if len(operand_variables(operand)) == 1 and is_of_strings(operand):
             return None if operand_parameters(operand) else operand
     return None
-
-
-def is_of_strings(operand: Operand) -> bool:
-    """Return whether an operand is made of texts by functions of strings alone."""
-    match operand:
-        case Call(function, arguments):
-            return function in DERIVING_FUNCTIONS and all(map(is_of_strings, arguments))
-    return isinstance(operand, (VariableValue, Literal, Parameter))

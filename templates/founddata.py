@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from enum import Enum
 from functools import lru_cache
 
-from templates.box import NONE_OF, SPARED, TAKEN, FoundBy, JointData, Test
+from templates.box import NONE_OF, SPARED, TAKEN, FoundBy, JointData, Made, Test
 from templates.clause import Clause
 from templates.givendata import parameters_of
 from templates.hadtests import had_values
@@ -30,6 +30,7 @@ __all__ = [
     "finds_by_data",
     "found_by",
     "found_together",
+    "parameters_read",
     "says_sets",
     "unboxed_parameters",
     "unheld_data",
@@ -147,6 +148,13 @@ def unboxed_parameters(clause: Clause) -> frozenset[str]:
     operands = [o for residual in clause.residuals for o in (residual.left, residual.right)]
     read = (p.name for each in (*operands, *clause.tests) for p in operand_parameters(each))
     return frozenset(read)
+
+
+@lru_cache(maxsize=256)
+def parameters_read(clause: Clause) -> frozenset[str]:
+    """Return the parameters that a tuple is asked for, or made a text of, when it is handed on."""
+    made = (each.operand for each in clause.tested if isinstance(each, Made))
+    return unboxed_parameters(clause).union(p.name for e in made for p in operand_parameters(e))
 
 
 def data_said(clause: Clause, had: Collection[str], by_data: ByData) -> tuple[Test, ...]:

@@ -17,7 +17,7 @@ from templates.comparisons import (
     comparisons_of,
     equality,
 )
-from templates.derived import as_derived, is_of_strings
+from templates.derived import as_derived
 from xscl.comparison import has_several, is_datum
 from xscl.delays import exact
 from xscl.path import Literal, Parameter
@@ -32,6 +32,7 @@ from xscl.query import (
     operand_variables,
 )
 from xscl.sequence import blocks_below, units_of
+from xscl.textjoins import is_of_strings
 
 __all__ = ["Choice", "LossyChain", "Step"]
 

@@ -10,7 +10,6 @@ from typing import Any
 from templates.box import BAR, Measured, Place, Test
 from templates.clause import Clause
 from templates.decision import Decided
-from templates.derived import is_of_strings
 from templates.queryclass import SetKind, SimilarPair
 from xscl.path import Literal, Parameter
 from xscl.pattern import INEQUALITIES, derivation, term_variable
@@ -24,6 +23,7 @@ from xscl.query import (
     operand_variables,
 )
 from xscl.signatures import MEASURES
+from xscl.textjoins import is_of_strings
 
 __all__ = ["in_text", "is_scored", "similar_pairs", "split_measured", "test_of", "thresholds"]
 

@@ -25,13 +25,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 from templates.datatests import without_data
 from templates.decision import DecisionKind
 from templates.elements import (
     operand_with_elements,
 )
+from templates.madejoins import with_made_joins
 from templates.ordered import (
     Chained,
     Kept,
@@ -71,7 +72,7 @@ def plain_statements(query: Query) -> tuple[Query, ...]:
     """
     query = counted_form(query)
     if is_of_joins(query.root) and not query.is_settled:
-        return (with_tested_joins(query),)
+        return (_joining(with_tested_joins(query)),)
     nodes = list(nodes_below(query.root))
     absent = [node.absent for node in nodes if isinstance(node, Absence)]
     repeated = [node.unit for node in nodes if isinstance(node, Repetition)]
@@ -88,16 +89,21 @@ def plain_statements(query: Query) -> tuple[Query, ...]:
         root = plain.root()
         if root is not None:
             source: Any = root
-            statements.append(
-                replace(
-                    plain.behind(),
-                    blocks=made.keys.blocks(),
-                    root=source,
-                    variables=(*variables, *made.keys.carried()),
-                    actions=tuple(plain.actions()),
-                )
+            statement = replace(
+                plain.behind(),
+                blocks=made.keys.blocks(),
+                root=source,
+                variables=(*variables, *made.keys.carried()),
+                actions=tuple(plain.actions()),
             )
+            statements.append(_joining(statement))
     return tuple(statements)
+
+
+def _joining(statement: Query) -> Query:
+    """Return a statement that joins by texts that are made, where by nothing else."""
+    root = with_made_joins(statement, cast(Any, statement.root))
+    return statement if root is statement.root else replace(statement, root=root)
 
 
 class _Statement:
@@ -164,6 +170,9 @@ class _Statement:
         own = node.disjuncts if isinstance(node, Operator) else part.conditions
         if not self.query.parameters or len(own) != 1 or not isinstance(node, (int, Operator)):
             return part, Disjunct()
+        if isinstance(node, Operator):
+            node = with_made_joins(self.query, node)
+            own = node.disjuncts
         here, behind = without_data(self.query, own[0])
         if isinstance(node, int):
             return replace(part, conditions=(here,)), behind

@@ -33,15 +33,12 @@ from xscl.query import (
     INFINITE_US,
     Absence,
     AbsenceKind,
-    Call,
     From,
     Node,
-    Operand,
     Operator,
     OperatorKind,
     Query,
     Repetition,
-    Residual,
     Window,
     operand_parameters,
 )
@@ -179,7 +176,6 @@ def is_prepared(alternatives: Sequence[Alternative]) -> bool:
             if isinstance(pattern, TreePattern)
         )
         or any(map(_tests_parameter, alternative.clauses[:-1]))
-        or _pairs_by_parameter(alternative.clauses)
         or any(map(_takes_by_score, alternative.clauses[:-1]))
         or any(map(_decides_by_parameter, alternative.clauses))
         for alternative in alternatives
@@ -211,34 +207,6 @@ def _tests_parameter(clause: Clause) -> bool:
     """Return whether a condition that no box has asks for a parameter that tuples do not say."""
     said = {name for test in clause.unheld for name in parameters_of(test)}
     return not unboxed_parameters(clause) <= said
-
-
-def _pairs_by_parameter(clauses: Sequence[Clause]) -> bool:
-    """Return whether nothing else pairs documents than an equality with a parameter.
-
-    To test each pair would cost more than to join the values of each assignment.
-    """
-    below: set[Residual | Call] = set()
-    are_paired = {clause: _has_pairs(clause) for clause in clauses}
-    for clause in clauses:
-        own = {*clause.tests, *clause.left_over}
-        joins = (e for e in own - below if isinstance(e, Call) and e.function == "joins")
-        if _have_parameters(joins):
-            is_pair = len(clause.sources) > 1 and clause.query_class.decided is None
-            if not (are_paired[clause] if is_pair else all(are_paired.values())):
-                return True
-        below |= own
-    return False
-
-
-def _has_pairs(clause: Clause) -> bool:
-    """Return whether a clause joins values, if it joins."""
-    own = clause.query_class
-    return bool(own.template.value_joins or own.similar) or len(clause.sources) < 2
-
-
-def _have_parameters(operands: Iterable[Operand]) -> bool:
-    return any(any(operand_parameters(each)) for each in operands)
 
 
 def _has_parameter(node: PatternNode) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from templates.derived import is_of_strings
 from templates.queryclass import SetKind
 from xscl.comparison import operands_below
 from xscl.path import Literal, Parameter
@@ -21,6 +20,7 @@ from xscl.query import (
     operand_parameters,
     term,
 )
+from xscl.textjoins import is_of_strings
 
 __all__ = ["SetTerm", "SimilarTerms", "at_zero", "scored", "similar_terms"]
 

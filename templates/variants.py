@@ -24,7 +24,6 @@ from templates.comparisons import (
     conjunction,
     equality,
 )
-from templates.derived import is_of_strings
 from templates.factor import Factor
 from templates.lossychain import Choice, LossyChain
 from templates.ordered import length_us
@@ -48,6 +47,7 @@ from xscl.query import (
     Window,
 )
 from xscl.sequence import blocks_below, children, units_of
+from xscl.textjoins import is_of_strings
 
 __all__ = ["Variant", "variants"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from xscl.functions import compare, to_double
 from xscl.path import (
@@ -24,6 +24,7 @@ from xscl.path import (
 from xscl.query import (
     Call,
     Disjunct,
+    Node,
     Operand,
     Operator,
     OperatorKind,
@@ -33,7 +34,8 @@ from xscl.query import (
     VariableValue,
 )
 from xscl.report import Report
-from xscl.sequence import From, Repetition, blocks_below, is_chain, nodes_below
+from xscl.sequence import Absence, From, Repetition, blocks_below, is_chain, nodes_below
+from xscl.textjoins import text_join
 
 __all__ = ["check_query"]
 
@@ -50,17 +52,32 @@ def check_query(query: Query, span: Span, report: Report) -> None:
     # Under MATCH NEXT, PARTITION and STRICT a run looks for one document: it tries no pairs.
     chains = [each for node in nodes if is_chain(node) for each in nodes_below(node)]
     decided = {id(each) for each in chains if isinstance(each, Operator)}
+    decided_pairs = [each.operand for each in nodes if isinstance(each, Absence)]
     for operator in query.operators():
         is_next = operator.kind is OperatorKind.NEXT or id(operator) in decided
         if not (is_keyed or is_next):
-            _check_cost(operator, report, operator.span or span)
+            _check_cost(query, operator, report, operator.span or span, decided_pairs)
         _check_alternatives(operator, several, report, operator.span or span)
     for block in query.blocks:
         _check_path(block.path, report, block.span or span)
 
 
-def _check_cost(operator: Operator, report: Report, span: Span) -> None:
-    if not all(each.value_joins or each.similarity_joins for each in operator.disjuncts):
+def _check_cost(
+    query: Query, operator: Operator, report: Report, span: Span, decided: Sequence[Node]
+) -> None:
+    """Warn where pairs are not looked up: those that are not `decided` are by texts of tuples."""
+    has_runs = any(isinstance(each, Repetition) for each in (operator.left, operator.right))
+    makes_texts = not (has_runs or any(operator is each for each in decided))
+    block_of = {variable.name: variable.block for variable in query.variables}
+    sides = {*blocks_below(operator.left)}, {*blocks_below(operator.right)}
+
+    def is_looked_up(asked: Disjunct) -> bool:
+        if asked.value_joins or asked.similarity_joins:
+            return True
+        compared = asked.residuals if makes_texts else ()
+        return any(text_join(each, block_of, sides) is not None for each in compared)
+
+    if not all(map(is_looked_up, operator.disjuncts)):
         report.warning(
             "XS501",
             span,

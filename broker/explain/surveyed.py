@@ -105,8 +105,9 @@ class SurveyedQuery:
     def _clause(self, clause: Clause, member: ClassMember, index: int) -> ClauseView:
         number = self.use(clause, member)
         sides = tuple(self._side(clause, i) for i in range(len(clause.sources)))
-        operator = self.operators[index] if self.operators else None
-        disjunct = self.disjuncts[index] if self.disjuncts else Disjunct()
+        operator = self._operator(clause)
+        asked = self.plain.root if operator is None and not clause.stream else operator
+        disjunct = self.choice.get(id(asked), Disjunct())
         return ClauseView(
             operator=index,
             kind=operator.kind.value if operator is not None else "block",
@@ -119,6 +120,11 @@ class SurveyedQuery:
             retention_us=clause.reach.under(defaultdict(int)),
             common=clause.stream if clause.is_common else "",
         )
+
+    def _operator(self, clause: Clause) -> Operator | None:
+        """Return the operator whose tuples a clause has, None for a block."""
+        operators = (each for each in operators_of(self.plain.root))
+        return next((each for each in operators if tuple(blocks_of(each)) == clause.blocks), None)
 
     def _window(self, operator: Operator | None) -> str:
         if operator is None:
@@ -136,11 +142,11 @@ class SurveyedQuery:
             pattern = self._pattern(source.block, kept)
             return SideView(source.block, None, pattern.stream, self._nodes(pattern, kept))
         below = source.below
-        root, *carried = below.tuple_variables
+        root, *handed_on = below.tuple_variables
         nodes = [NodeView(-1, "tuple", root, (), (), (), (), False, root in kept)]
         nodes += [
             NodeView(0, self.labels.get(t, t), v, (self.labels.get(t, t),), (), (), (), False, True)
-            for t, v in zip(below.carried, carried, strict=False)
+            for t, v in zip(below.handed_on, handed_on, strict=True)
             if v in kept
         ]
         return SideView(None, *self._called(below), tuple(nodes))
@@ -283,11 +289,6 @@ class SurveyedDecisions(SurveyedQuery):
             stratum=clause.query_class.stratum,
             retention_us=clause.reach.under(defaultdict(int)),
         )
-
-    def _operator(self, clause: Clause) -> Operator | None:
-        """Return the operator whose tuples a clause has, None for a block."""
-        operators = (each for each in operators_of(self.plain.root))
-        return next((each for each in operators if tuple(blocks_of(each)) == clause.blocks), None)
 
     def _called(self, below: Clause) -> tuple[int | None, str]:
         if below.query_class.decided is not None:

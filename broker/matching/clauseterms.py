@@ -16,6 +16,7 @@ from templates.box import (
     TAKEN,
     WINDOW,
     Instant,
+    Made,
     Number,
     Place,
     Test,
@@ -51,8 +52,9 @@ class ClauseTerms:
     it depends on them, by `forms`), and what its witness tuples show, each with its place among the
     query's variables; of another what is handed on.
     `counted` is the place of runs that are counted, -1 where none are.
-    `equal` are the tests of the box against strings, `joined` the places of the values that the
-    join has found equal, `timed` the times that the clause's factors ask for.
+    `made` are the texts that are made of tuples, `equal` the tests of the box against strings,
+    `joined` the places of the values that the join has found equal, `timed` the times that the
+    clause's factors ask for.
     """
 
     clause: Clause
@@ -66,6 +68,7 @@ class ClauseTerms:
     visible: tuple[int, ...]
     compared: tuple[tuple[int, int], ...]
     carried: tuple[int, ...]
+    made: tuple[Made, ...]
     equal: tuple[Test, ...]
     joined: tuple[tuple[Place, Place], ...]
     timed: tuple[int, ...]
@@ -96,6 +99,7 @@ class ClauseTerms:
             tuple([at[name] for name, _ in form.visible]) if form else (),
             () if clause.stream else tuple(compared),
             tuple([at[name] for name in clause.carried]) if clause.stream else (),
+            tuple([place for place in clause.tested if isinstance(place, Made)]),
             tuple(_equal(clause)),
             tuple(_joined(clause)),
             tuple([at[name] for name in dict.fromkeys(_times(clause))]),
@@ -148,9 +152,9 @@ class ClauseFacts(NamedTuple):
 
     Further columns are how many terms have a node, how many are times, and, 0 or 1, whether
     something is asked that neither the join tests nor a box, whether a box has solved something
-    that may have to be asked, whether tuples are handed on by data, and count for each, whether the
-    box looks for words in texts, so that several groups may have a tuple, and whether a confidence
-    has factors.
+    that may have to be asked, whether texts are made of tuples, whether these are handed on by
+    data, and count for each, whether the box looks for words in texts, so that several groups may
+    have a tuple, and whether a confidence has factors.
     """
 
     streams: Ints
@@ -159,6 +163,7 @@ class ClauseFacts(NamedTuple):
     instants: Ints
     are_open: Ints
     are_solved: Ints
+    are_made: Ints
     are_by_data: Ints
     count_by_data: Ints
     have_words: Ints
@@ -237,7 +242,8 @@ class TermTable:
         sizes = len(places), len(instants)
         has_words = any(t.looks_in_texts or t.operator.startswith(NEGATED) for t in clause.box)
         by_data = clause.is_by_data, clause.counts_by_data
-        are = is_open, clause.solved > 0, *by_data, has_words, bool(clause.factors)
+        is_made = any(isinstance(place, Made) for place in clause.tested)
+        are = is_open, clause.solved > 0, is_made, *by_data, has_words, bool(clause.factors)
         self._facts.append([(stream, bool(clause.stream), *sizes, *are)])
 
     def _kind(self, place: TestedPlace) -> int:

@@ -411,7 +411,7 @@ class FanOut:
             self._write(new)
         uses = FoundUses(self._uses, distinct)
         terms, owners = (of[distinct].astype(np.int64) for of in (self._terms_of, self._owners))
-        return Hits(points, rows, uses, owners, self._terms, terms, which)
+        return Hits(points, rows, uses, owners, self._terms, terms, which).with_texts()
 
     def _write(self, numbers: Ints) -> None:
         """Write the columns of uses that have their first tuple."""

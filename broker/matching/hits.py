@@ -7,12 +7,14 @@ of many clauses is one matrix: a row for each hit, a column for each number of a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from math import isfinite
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from broker.matching.boxes.columns import Flags, Ints, distinct
@@ -26,7 +28,8 @@ from broker.matching.likenesses import spell_likenesses
 from broker.matching.usegroups import FoundUses
 from broker.matching.uses import Strings
 from joins import ranges
-from templates.box import TAKEN, WINDOW, FoundBy, Solution, TestedPlace
+from templates.box import TAKEN, WINDOW, FoundBy, Made, Solution, TestedPlace
+from xscl.evaluation import compile_operand
 from xscl.functions import spell, to_double
 from xscl.path import Parameter
 from xscl.solving import LARGEST_SOLVED
@@ -43,7 +46,8 @@ class Hits:
 
     `which` says of each hit which use it is of; `table` has the terms of the use's clause under one
     of the `clause_numbers`.  `owners` are the numbers of the queries that alone have the hits of a
-    use of groups, negative where several may.
+    use of groups, negative where several may.  `made` has the texts that are made of each tuple, in
+    the order of `ClauseTerms.made`; None where no clause makes any.
     """
 
     points: Points
@@ -53,6 +57,7 @@ class Hits:
     table: TermTable
     clause_numbers: Ints
     which: Ints
+    made: npt.NDArray[np.object_] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -70,9 +75,40 @@ class Hits:
 
     def _with(self, taken: Hits, some: Flags | Ints) -> Hits:
         """Return some of the hits with what is known already of where their values are."""
+        if self.made is not None:
+            taken = replace(taken, made=self.made[some])
         if "at" in vars(self):
             vars(taken)["at"] = self.at[some]
         return taken
+
+    def with_texts(self) -> Hits:
+        """Return the hits once for each choice of the texts that are made of their tuples.
+
+        One of which a text is empty is left out: it would join nothing.
+        """
+        are_made = self._facts.are_made > 0
+        if not are_made.any():
+            return self
+        choices: list[list[tuple[str, ...]]] = [[()]] * len(self)
+        make = {
+            each: [compile_operand(made.operand) for made in each.made] for each in self.clauses
+        }
+        for hit, terms, reading in self.readings(np.flatnonzero(are_made)):
+            texts = [dict.fromkeys(map(spell, values(reading))) for values in make[terms]]
+            choices[hit] = [*product(*([text for text in own if text] for own in texts))]
+        found = self.take(np.repeat(np.arange(len(self)), [*map(len, choices)]))
+        made = np.empty(len(found), np.object_)
+        made[:] = [choice for each in choices for choice in each]
+        return replace(found, made=made)
+
+    @cached_property
+    def texts_made(self) -> tuple[Ints, int]:
+        """The number of the texts that are made of each tuple, and how many of these differ."""
+        if self.made is None:
+            return np.zeros(len(self), np.int64), 1
+        numbers: dict[tuple[str, ...], int] = {}
+        codes = [numbers.setdefault(each, len(numbers)) for each in self.made]
+        return np.array(codes, np.int64), len(numbers)
 
     @cached_property
     def docids(self) -> Ints:
@@ -317,6 +353,11 @@ class Hits:
             codes, data = self.found_by
             which, inverse = np.unique(codes[hits], return_inverse=True)
             return CodedTexts(inverse, [place.text(data[code]) for code in which.tolist()])
+        if isinstance(place, Made):
+            assert self.made is not None
+            own = [self.terms[use].made.index(place) for use in self.which[hits].tolist()]
+            texts = [each[i] for each, i in zip(self.made[hits], own, strict=True)]
+            return CodedTexts.of(pa.array(texts, pa.string()))
         if is_made(place):
             numbers, inverse = np.unique(numbers_of(points, place, rows), return_inverse=True)
             return CodedTexts(inverse, [_spelled(number) for number in numbers.tolist()])

@@ -91,6 +91,8 @@ class InnerTuples:
         found_by, data = hits.found_by
         of_data = hits.streams * len(data) + found_by
         read_alike = hits.rows * (len(hits.table.streams) * len(data)) + of_data
+        made, count = hits.texts_made
+        read_alike = read_alike * count + made
         _, first, inverse = np.unique(read_alike, return_index=True, return_inverse=True)
         rows = self._read(hits.take(first))
         self._streams = hits.table.streams

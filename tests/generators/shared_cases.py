@@ -302,6 +302,10 @@ STATEMENTS = (
     "*//c NEXT {, W} (S//a[p->x] FOLLOWED BY {x > y * $least, W} *//b[p->y])",
     "*//c NEXT {, W} (S//a[p->x] NEXT {, W} *//b[p->y] WHERE x >= y * $least OR y = $least)",
     "(S//a[p->x] JOIN {x > y * $least, W} S//b[p->y]) FOLLOWED BY {, W} *//c+",
+    "(S//a->v JOIN {concat(v/k, $key) = concat(u/k, 'x'), W} *//b->u) NEXT {, W} *//c",
+    "*//c NEXT {, W} (S//a->v FOLLOWED BY {replace(v/k, $key, 'y') = u/k, W} *//b->u)",
+    "(*//a->v FOLLOWED BY {tokenize(v/k, $key) = u/p OR v/k = u/k, W} S//b->u) UNLESS {, W} *//c",
+    "(*//a->v NEXT {, W} *//c->w) JOIN {concat(v/k, w/k, $key) = concat(u/k, u/p), W} S//b->u",
 )
 
 

@@ -214,6 +214,15 @@ def test_a_warning_says_that_an_operator_without_value_join_costs() -> None:
     assert codes("S//a->x JOIN {, 6h} T//b->y", warnings=True) == ["XS501"]
     assert codes("S//a->x JOIN {x != y, 6h} T//b->y", warnings=True) == ["XS501"]
     assert codes("S//a->x JOIN {x = y OR x != y, 6h} T//b->y", warnings=True) == ["XS501"]
+    of_both = "S//a->x JOIN {concat(x, y) = y, 6h} T//b->y"
+    assert codes(of_both, warnings=True) == ["XS501"]
+
+
+def test_a_text_of_several_values_of_one_side_is_looked_up() -> None:
+    text = "S//a->a JOIN {concat(a/x, ' ', a/y) = b/z, 6h} T//b->b"
+    assert codes(text, warnings=True) == []
+    decided = f"{text} UNLESS T//c GRACE 0 s".replace("JOIN", "FOLLOWED BY")
+    assert codes(decided, warnings=True) == ["XS501"]
     assert codes("S//a->x JOIN {x = y, 6h} T//b->y", warnings=True) == []
     _, [found] = xscl.check("S//a->x JOIN {, 6h} T//b->y")
     assert "pair" in found.message

@@ -21,7 +21,7 @@ from broker.matching.boxes.index import Box
 from broker.matching.uses import Strings, Topic, Use
 from joins import Largest
 from templates.clause import Clause
-from templates.founddata import says_sets, unboxed_parameters
+from templates.founddata import parameters_read, says_sets
 from xscl.query import INFINITE_US, Query
 
 __all__ = ["HandedOn"]
@@ -239,7 +239,7 @@ class HandedOn:
         asks_more = box.bounds or box.excluded or box.taken or box.data
         asked = box if asks_more else box.equal
         # What tuples say is the same for all who ask with these strings.
-        read = unboxed_parameters(clause) if clause.unheld else ()
+        read = parameters_read(clause) if clause.unheld else ()
         given = {name: values[name] for name in read} if read else _NO_VALUES
         return self._use(clause, asked, box.window_us, box.point, kept_us, given)
 
