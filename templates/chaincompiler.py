@@ -26,7 +26,7 @@ from templates.elements import RepeatedUnit, of_elements, operand_with_elements
 from templates.founddata import ByData, by_datum, finds_by_data
 from templates.givenconstants import GivenDatum, asked_of_gap, given_tests, known_us
 from templates.optionalpaths import fresh_paths
-from templates.ordered import Chained
+from templates.ordered import Chained, ChainStep
 from templates.paircompiler import parameters_asked
 from templates.runcompiler import (
     asked_anywhere,
@@ -157,30 +157,22 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
     of_steps = (set(each.data) for unit in units for each in unit)
     known = [str(test.datum) for test in of_units or set.intersection(*of_steps)]
     absent = [reading.elements(each.unit, each.keys, known=known) for each in node.absences]
-    by_elements = _data_read(nodes) if reading.by_data.asks_each else ()
-    said = SaidData.of((), by_elements)
-    asked = tuple(by_datum({*of_units, *data_of_all(chain(*absent)), *by_elements}))
+    by_first, by_elements = _data_said(nodes) if reading.by_data.asks_each else ((), ())
+    said = SaidData.of((), (*by_first, *by_elements))
+    of_all = by_datum({*of_units, *data_of_all(chain(*absent)), *by_elements})
+    asked = [tuple(by_datum({*of_all, *by_first})), *[tuple(of_all)] * (len(units) - 1)]
     links = [
-        ChainLink(
-            step.unit.run,
-            step.is_repeated,
-            hand_on(unit, asked),
-            said.disjuncts(step.first),
-            said.disjuncts(step.each),
-            tuple(said.fold(FoldValue(*each)) for each in step.folds),
-            known_us(step.gap_us),
-            step.window_us,
-            given_gap=step.gap_us.name if isinstance(step.gap_us, Parameter) else "",
-        )
-        for step, unit in zip(node.steps, units, strict=True)
+        _link(step, hand_on(unit, own), said.at(number, node.steps[0].unit.run))
+        for number, (step, unit, own) in enumerate(zip(node.steps, units, asked, strict=True))
     ]
     data = sorted(set.intersection(*(set(each.data) for link in links for each in link.elements)))
-    links = [_saying(link, data) for link in links]
+    more = [str(test.datum) for test in by_first if test.datum not in data]
+    links = [_saying(link, data if number else [*data, *more]) for number, link in enumerate(links)]
     absences = [
         AbsentElement(
             each.step,
             hand_on(own, data_of_all(own)),
-            said.of_first(node.steps[0].unit.run).disjuncts(each.asked),
+            said.at(1, node.steps[0].unit.run).disjuncts(each.asked),
             each.window_us,
         )
         for each, own in zip(node.absences, absent, strict=True)
@@ -203,8 +195,23 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
         *(absent.compared for _, each in nodes for absent in each.absences),
     )
     built = Built.of(decision, decisions.catalog, reading.compilers, reading.deciding, compared)
-    by_data = reading.by_data if data else ByData.NO
-    return replace(built, by_data=(by_data,), data=(asked,), said=said)
+    by_data = reading.by_data if data or more else ByData.NO
+    return replace(built, by_data=(by_data,), data=tuple(asked), said=said)
+
+
+def _link(step: ChainStep, elements: tuple[ElementStream, ...], said: SaidData) -> ChainLink:
+    """Return a step, whose conditions read data that runs say."""
+    return ChainLink(
+        step.unit.run,
+        step.is_repeated,
+        elements,
+        said.disjuncts(step.first),
+        said.disjuncts(step.each),
+        tuple(said.fold(FoldValue(*each)) for each in step.folds),
+        known_us(step.gap_us),
+        step.window_us,
+        given_gap=step.gap_us.name if isinstance(step.gap_us, Parameter) else "",
+    )
 
 
 def _by_data(decisions: Decisions, statement: Query, node: Chained) -> ByData:
@@ -227,14 +234,33 @@ def _given(
     return tuple(map(GivenDatum.of, _data_read(nodes)))
 
 
+def _data_said(
+    nodes: Sequence[tuple[Query, Chained]],
+) -> tuple[tuple[Test, ...], tuple[Test, ...]]:
+    """Return the data that conditions read of the first element of a run, and of each.
+
+    Where a function is of elements, these say them; and all of them where runs are found from
+    behind, or begin with a repetition.
+    """
+    alone, within = _parameters(nodes)
+    texts, node = nodes[0][0].text_parameters, nodes[0][1]
+    if node.strategy is Strategy.ANY or node.steps[0].is_repeated:
+        return (), data_named(alone | within, texts)
+    return data_named(alone, texts), data_named(within, texts)
+
+
 def _data_read(nodes: Sequence[tuple[Query, Chained]]) -> tuple[Test, ...]:
     """Return the data that conditions read."""
+    return data_named(set[str]().union(*_parameters(nodes)), nodes[0][0].text_parameters)
+
+
+def _parameters(nodes: Sequence[tuple[Query, Chained]]) -> tuple[set[str], set[str]]:
+    """Return the parameters in conditions by themselves, and in what is of elements."""
     asked = [each for _, node in nodes for each in node.conditions()]
     asked += [each for _, node in nodes for step in node.steps for each in step.begin]
     alone, within = parameters_read(operand for each in asked for operand in each.operands())
     gaps = (step.gap_us for _, node in nodes for step in node.steps)
-    lengths = {each.name for each in gaps if isinstance(each, Parameter)}
-    return data_named(alone | within | lengths, nodes[0][0].text_parameters)
+    return alone.union(each.name for each in gaps if isinstance(each, Parameter)), within
 
 
 def _with_gaps_asked(node: Chained) -> Chained:
@@ -297,23 +323,23 @@ def chain_clause(
     }
     needed = needed_above | compiler.terms(where) | own_keys | decisions.chosen(blocks)
     needed = needed.union(*map(compiler.terms, begins))
-    by_data = built.by_data[0], (), built.data[0]
+    by_data, said_by_first = built.by_data[0], decision.links[0].elements[0].data
     below: list[Clause] = []
     steps: list[HandedOnStep] = []
     tested: tuple[str, ...] = ()
     box: tuple[Test, ...] = ()
-    for step, begin in zip(node.steps, begins, strict=True):
+    for step, begin, asked in zip(node.steps, begins, built.data, strict=True):
         stream = None
         if not step.is_repeated:
-            below.append(compiler.tuples(step.block, needed, *by_data))
+            below.append(compiler.tuples(step.block, needed, by_data, (), asked))
             if steps:
                 stream = decisions.stream(below[-1]).by(decision.data)
             else:
                 # A run begins with any element: which of them are an assignment's is asked behind.
-                stream = decisions.told_apart(below[0], decision.data)
+                stream = decisions.told_apart(below[0], said_by_first)
                 tested = below[0].tested_terms
-        asked = built.said.conjunction(begin)
-        steps.append(HandedOnStep(stream, asked, step.unit.run, step.run_keys))
+        said = built.said.at(len(steps), node.steps[0].unit.run)
+        steps.append(HandedOnStep(stream, said.conjunction(begin), step.unit.run, step.run_keys))
     carried_by_runs = {
         name for step in node.steps if step.is_repeated for name in (step.unit.run, *step.run_keys)
     }

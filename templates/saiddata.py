@@ -89,8 +89,10 @@ class SaidData:
         """Return data that are handed on as what conditions read."""
         return cls(*({_parameter(e): _value(e) for e in own} for own in (of_left, of_elements)))
 
-    def of_first(self, run: str) -> SaidData:
-        """Return these as what the first element of a run says."""
+    def at(self, step: int, run: str) -> SaidData:
+        """Return these as a step reads them: of the first one's run, behind that."""
+        if not step:
+            return self
         first = {name: Elements(run, "first", each) for name, each in self.of_elements.items()}
         return replace(self, of_left={**self.of_left, **first})
 

@@ -283,7 +283,7 @@ class ChainRows(FoundRows[AnyChain]):
 
     def terms(self, one: AnyChain, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
         """Yield the rows of the plain units that fit, each with the runs."""
-        said = zip(self._data, self._first_of(one, 0).data if self._data else (), strict=True)
+        said = zip(self._data, self._first_of(one, 0).data if self._data else (), strict=False)
         own = {name: TermNode(0, value) for name, value in said}
         choices: list[list[PartRow]] = []
         for number, step in enumerate(self._steps):

@@ -278,6 +278,12 @@ STATEMENTS = (
     "*//a[k = $key] FOLLOWED BY {, W} *//b[p->y]+ {s < 5} FOLD {s = $least THEN s + y} MATCH NEXT",
     "S//a->v FOLLOWED BY {, W} *//b->u+ UNLESS {w/k = $key AND w/p > v/p * $least} *//c->w"
     " MATCH NEXT",
+    "*//a[k = $key] NEXT {, W} *//b[k = $key][p->y]+ {y >= prev(y) * $least}",
+    "*//a[k = $key][p->x] FOLLOWED BY {y >= x * $least, W} *//b[k = $key][p->y]+ MATCH STRICT",
+    "*//a[k = $key] FOLLOWED BY {, W} *//b[p->y] FOLLOWED BY {z >= y * $least, W} *//c[p->z]"
+    " SAME (//k) MATCH PARTITION",
+    "*//a[k = $key] FOLLOWED BY {, W} *//b->u+ {u/p >= $least} UNLESS {w/p > $least} *//c->w"
+    " MATCH NEXT",
     "S//a[p->x] NEXT {x <= y, $within} *//b[p->y]+ {, $within} UNLESS *//c",
     "*//b[p->y]+ {y >= prev(y), $within} WITHIN 9 s",
     "(S//a NEXT *//b+ {, 2 s} UNLESS *//c WITHIN $within) FOLLOWED BY {, W} S//c",

@@ -177,6 +177,8 @@ def test_repetitions_behind_next_are_found_in_columns(
 
 
 SAID = (
+    "S//b[k = $k][p->x] FOLLOWED BY {y != $w, 9 s} S//a[p->y]+ {y >= n} FOLD {n = $p THEN n + 1}"
+    " FOLLOWED BY {z >= $p, 9 s} S//b[p->z] MATCH NEXT",
     "S//b[k = $k] NEXT {y >= $p, 9 s} S//a[p->y]+ WHILE {y = prev(y, $w)}",
     "S//b[k = $k][p->x] NEXT {, 9 s} S//a[k = $k][p->y]+ {x != $w OR y < $p} SAME (//k)",
     "S//b[k = $k] NEXT {, 9 s} S//a[p->y]+ {t != y OR n > $p} FOLD {n = $p THEN n + 1, t = $w"
@@ -196,6 +198,21 @@ def test_runs_that_say_data_are_found_in_columns(
     monkeypatch.setattr(runevaluations, "ChainEvaluation", None)
     assert in_columns(case, random.Random(text)) == expected
     assert lines(run_engine(case, batch_size=2, limits=FORGETFUL)) == expected
+
+
+def test_data_of_runs_are_numbered_anew_when_others_are_forgotten() -> None:
+    given = "".join(f'parameters q {{"k": "{n}", "p": "{n}"}}\n' for n in range(6))
+    documents = "".join(
+        f"document {3 * n + 1} S 00:{n:02}:01  <a><k>{n}</k></a>\n"
+        f"document {3 * n + 2} S 00:{n:02}:02  <b><p>{n}</p></b>\n"
+        f"document {3 * n + 3} S 00:{n:02}:03  <b><p>{n}</p></b>\n"
+        for n in range(6)
+    )
+    text = "S//a[k = $k] NEXT {, 9 s} S//b[p->y]+ {prev(y, $p) = y} GRACE 0 s"
+    case = parse_case(f"lateness 0 s\nquery q\n    {text}\n{given}\n{documents}----\n")
+    expected = lines(run_oracle(case))
+    assert len(expected) == 11
+    assert lines(run_engine(case, batch_size=1, limits=FORGETFUL)) == expected
 
 
 @pytest.mark.parametrize("in_columns", [False, True])

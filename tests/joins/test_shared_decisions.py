@@ -42,6 +42,8 @@ def test_the_statements_of_these_cases_are_decided_together(text: str) -> None:
         ("S//a[not(k = $key)] NEXT {, 9 s} S//b->u+ {u/k = prev(u/k, 'x') OR u/k = $key}", 2, 3),
         (f"{FOUND} NEXT {{, 9 s}} S//b->u+ {{u/k = prev(u/k, 'x') OR u/k = $key}}", 2, 3),
         (f"{FOUND} NEXT {{, 9 s}} S//b[k->x]+ {{x = prev(x, 'x') OR x = $key}}", 2, 2),
+        (f"{FOUND} FOLLOWED BY {{, 9 s}} S//b[k->x]+ {{count() < 4 OR x = $key}} MATCH NEXT", 2, 2),
+        (f"{FOUND} FOLLOWED BY {{, 9 s}} S//b->u+ {{count() < 4 OR u/k = $key}} MATCH NEXT", 2, 2),
         (f"{FOUND} FOLLOWED BY {{, 9 s}} S//b->u+ {{u/k = prev(u/k, 'x') OR u/k = $key}}", 8, 1),
         (f"{FOUND} FOLLOWED BY {{, 9 s}} S//b->u+ {{count() < 4 OR u/k = $key}}", 8, 1),
     ],

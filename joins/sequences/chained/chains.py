@@ -84,7 +84,7 @@ class ChainEvaluation(ChainElements):
         if self.limit is not None and head.docid >= self.limit:
             return False
         is_last = head.step == len(self._steps) - 1
-        key = head.docid, head.part.data
+        key = head.docid, head.first.data
         self._head_counts[key] += 1
         self._counts[key] += is_last
         runs, heads = self._counts[key], self._head_counts[key]

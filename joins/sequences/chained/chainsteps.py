@@ -69,18 +69,19 @@ class StepEvaluation:
             for each in link.folds
         ]
         self._keys = {each.block: each.keys for each in link.elements}
+        self._said = len(decision.data)
         single = _single(decision.links[:number], link)
         self._looked_up = _LookUp(link.first, single), _LookUp(link.each, single)
 
     def same(self, part: Part) -> Key | None:
         """Return what an element has in common with others of a run, None where it lacks a key.
 
-        It is the values of SAME, and what it says of data.
+        It is the values of SAME, and what all elements say of data.
         """
         element = part.element
         assert element is not None
         found = tuple([element.value(term) for term in self._keys[part.blocks[0]]])
-        return (*found, *part.data) if all(found) else None
+        return (*found, *part.data[: self._said]) if all(found) else None
 
     # -- places --------------------------------------------------------------------------------
 
@@ -229,7 +230,7 @@ class ChainAbsence(AbsentTuples):
         named, data = same[: len(same) - len(self._of_run)], steps[0][0].data
         said = {
             datum_term(datum): TermNode(0, value)
-            for datum, value in zip(self._of_run, data, strict=True)
+            for datum, value in zip(self._of_run, data, strict=False)
         }
         own = [said[datum_term(datum)].value or "" for datum in self.data]
         for near in self.near(steps, (*named, *own), docid):
