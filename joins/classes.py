@@ -298,6 +298,8 @@ class ClassRegistry:
         kept: Counter[tuple[tuple[int, ...], int]] = Counter()
         for shape, count in of_use.items():
             retention_us = self.retention.of(shape)
+            if retention_us is None:
+                continue
             for side in self.retention.retaining(shape):
                 kept[side, retention_us] += count
         if not kept:

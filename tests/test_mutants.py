@@ -84,7 +84,7 @@ def test_tests_that_are_called_as_a_module_or_import_it_are_related_to_it() -> N
     room, [path] = run.modules_of("retention")
     assert Path("tests/joins/test_retention.py") in room.related(path, run.ROOT)
     room, [path] = run.modules_of("durations")
-    assert Path("tests/joins/test_retention.py") in room.related(path, run.ROOT)
+    assert Path("tests/joins/test_window_loops.py") in room.related(path, run.ROOT)
 
 
 def test_the_lines_of_a_statement_are_all_of_it_and_of_a_block_the_head() -> None:

@@ -12,7 +12,7 @@ N = TypeVar("N", int, float)
 
 UNBOUNDED = 1 << 62
 """No bound: more than any number of pairs, documents or microseconds.  `-UNBOUNDED`, as a time, is
-before all times; as a retention, it keeps nothing."""
+before all times."""
 
 CLOSED = -1
 """A window that holds nothing."""

@@ -53,8 +53,8 @@ class Eviction:
 
     def are_of_use(self, places: Ints, horizon_us: int) -> Flags:
         """Return the rows that some class can still use."""
-        retention = self._retention.of(self._table.at("layout", places))
-        of_use: Flags = self._table.at("end_us", places) >= horizon_us - retention
+        needed_from = self._retention.needed_from(self._table.at("layout", places), horizon_us)
+        of_use: Flags = self._table.at("end_us", places) >= needed_from
         return of_use
 
     def run(self, horizon_us: int) -> None:

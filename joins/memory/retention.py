@@ -19,7 +19,7 @@ from joins.memory.durations import UNBOUNDED, Durations
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layouts
 
-__all__ = ["LayoutRetention", "Retention"]
+__all__ = ["LayoutRetention", "Retention", "needed_from"]
 
 Variables = frozenset[int]
 
@@ -49,7 +49,7 @@ class Retention:
     def __init__(self, shapes: Shapes) -> None:
         self._asked: _Asked = defaultdict(dict)
         self._shapes = shapes
-        self._by_shape: dict[int, int] = {}
+        self._by_shape: dict[int, int | None] = {}
         self._bound = _Bound()
         # What is kept for longer since somebody looked, and variables of what is kept for less.
         self._longer: _Asked = defaultdict(dict)
@@ -137,21 +137,22 @@ class Retention:
             self._by_shape.pop(shape, None)
         self._bound.keep(self._by_shape.keys())
 
-    def of(self, shape: int) -> int:
-        """Return a shape's retention in microseconds, `-UNBOUNDED` where nobody asks."""
+    def of(self, shape: int) -> int | None:
+        """Return a shape's retention in microseconds, None where nobody asks."""
         [retention_us] = self.of_each([shape])
         return retention_us
 
-    def of_each(self, shapes: Iterable[int]) -> list[int]:
+    def of_each(self, shapes: Iterable[int]) -> list[int | None]:
         """Return the retention of each of some shapes."""
         self.follow()
         known = self._by_shape
-        return [
-            self._learn(shape) if (retention_us := known.get(shape)) is None else retention_us
-            for shape in shapes
-        ]
+        return [known[shape] if shape in known else self._learn(shape) for shape in shapes]
 
-    def _learn(self, shape: int) -> int:
+    def needed_from(self, shape: int, horizon_us: int) -> int:
+        """Return the end from which on instances of a shape are of use."""
+        return needed_from(self.of(shape), horizon_us)
+
+    def _learn(self, shape: int) -> int | None:
         bound = self._shapes[shape].variables
         retention_us = self._by_shape[shape] = _widest(self._asked, bound)
         self._bound.add(shape, bound)
@@ -168,7 +169,8 @@ class Retention:
             del self._by_shape[shape]
         for shape in self._by_shape.keys() & self._bound.shapes(self._longer):
             longest_us = _widest(self._longer, self._shapes[shape].variables)
-            if longest_us > self._by_shape[shape]:
+            known_us = self._by_shape[shape]
+            if longest_us is not None and (known_us is None or longest_us > known_us):
                 self._by_shape[shape] = longest_us
                 changed.add(shape)
         self._bound.keep(self._by_shape.keys())
@@ -187,21 +189,26 @@ class Retention:
             if bound.issuperset(variables) and durations.longest == retention_us
         ]
 
-    def widest(self) -> int:
-        """Return the longest retention that a shape can have."""
+    def widest(self) -> int | None:
+        """Return the longest retention that a shape can have, None where nobody asks."""
         self._settle()
         asked = (
             durations.longest for sides in self._asked.values() for durations in sides.values()
         )
-        return max(asked, default=-UNBOUNDED)
+        return max(asked, default=None)
 
-    def of_shapes(self) -> dict[int, int]:
+    def of_shapes(self) -> dict[int, int | None]:
         """Return the retentions of all shapes."""
         return dict(zip(self._shapes, self.of_each(self._shapes), strict=True))
 
 
-def _widest(asked: _Asked, bound: Variables) -> int:
-    """Return the longest duration that is asked for of what a shape binds."""
+def needed_from(retention_us: int | None, horizon_us: int) -> int:
+    """Return the end from which on instances with a retention are of use: none where it is None."""
+    return UNBOUNDED if retention_us is None else horizon_us - retention_us
+
+
+def _widest(asked: _Asked, bound: Variables) -> int | None:
+    """Return the longest duration that is asked for of what a shape binds, None where none is."""
     durations = [
         durations.longest
         for first in (bound if len(bound) < len(asked) else asked.keys() & bound)
@@ -209,7 +216,7 @@ def _widest(asked: _Asked, bound: Variables) -> int:
         for variables, durations in sides.items()
         if bound.issuperset(variables)
     ]
-    return max(durations, default=-UNBOUNDED)
+    return max(durations, default=None)
 
 
 class _Bound:
@@ -251,13 +258,14 @@ class _Bound:
 
 
 class LayoutRetention:
-    """The retentions of layouts, by number, in an array."""
+    """The retentions of layouts, by number, in arrays."""
 
     def __init__(self, retention: Retention, layouts: Layouts) -> None:
         self._retention = retention
         self._layouts = layouts
         self._version = -1
         self._known = np.zeros(0, np.bool_)
+        self._is_asked = np.zeros(0, np.bool_)
         self._of = np.zeros(0, np.int64)
         self._shape_of = np.zeros(0, np.int64)
         retention.watch(self._forget)
@@ -271,8 +279,8 @@ class LayoutRetention:
         """How often a retention may have become shorter."""
         return self._retention.shortened
 
-    def of(self, layouts: Ints) -> Ints:
-        """Return the retention of each of some layouts."""
+    def needed_from(self, layouts: Ints, horizon_us: int) -> Ints:
+        """Return the end from which on instances of each of some layouts are of use."""
         self._retention.follow()
         if self._version != self._layouts.version:
             self._version = self._layouts.version
@@ -281,15 +289,18 @@ class LayoutRetention:
         if len(self._known) < size:
             more = 2 * size - len(self._known)
             self._known = np.append(self._known, np.zeros(more, np.bool_))
+            self._is_asked = np.append(self._is_asked, np.zeros(more, np.bool_))
             self._of = np.append(self._of, np.zeros(more, np.int64))
             self._shape_of = np.append(self._shape_of, np.zeros(more, np.int64))
         unknown = layouts[~self._known[layouts]]
         if len(unknown):
             self._learn(np.unique(unknown))
-        return self._of[layouts]
+        return np.where(self._is_asked[layouts], horizon_us - self._of[layouts], UNBOUNDED)
 
     def _learn(self, layouts: Ints) -> None:
         shapes = [self._layouts.layouts[layout].shape for layout in layouts.tolist()]
         self._shape_of[layouts] = shapes
-        self._of[layouts] = self._retention.of_each(shapes)
+        retentions = self._retention.of_each(shapes)
+        self._is_asked[layouts] = [each is not None for each in retentions]
+        self._of[layouts] = [each or 0 for each in retentions]
         self._known[layouts] = True

@@ -33,6 +33,7 @@ from joins.classes import Classified
 from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, read_instances
 from joins.memory.remembered import hash_values
+from joins.memory.retention import needed_from
 from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.shards.anchors import Anchors
 from joins.shards.batch import RoutedBatch
@@ -356,8 +357,8 @@ class ShardedProcessor(Classified):
         self.asked = None  # which knows who holds this join
         if self._unasked > self._limits.unasked_rows * self._shards:
             self._have_taken_on()
-        self._sketch.evict(horizon_us - self.classes.retention.widest())
         retention = self.classes.retention
+        self._sketch.evict(needed_from(retention.widest(), horizon_us))
         is_soon = self.next_instance < self._looked_at + self._limits.looked_every
         if is_soon and self._shortened == retention.shortened:
             return 0

@@ -42,7 +42,7 @@ class RetainedCount(NamedTuple):
             {
                 shape: (count, end_us)
                 for shape, (count, end_us) in self.by_shape.items()
-                if end_us >= horizon_us - retention.of(shape)
+                if end_us >= retention.needed_from(shape, horizon_us)
             }
         )
 

@@ -356,8 +356,8 @@ class Shard:
         """Return the instances that some class can still use here."""
         shapes, which = np.unique(rows.column("shape").to_numpy(), return_inverse=True)
         retention = self._processor.classes.retention
-        retentions_us = [retention.of(self._own_shape(shape)) for shape in shapes.tolist()]
-        oldest_us = horizon_us - np.array(retentions_us, np.int64)
+        own = map(self._own_shape, shapes.tolist())
+        oldest_us = np.array([retention.needed_from(each, horizon_us) for each in own], np.int64)
         return rows.filter(pa.array(rows.column("end_us").to_numpy() >= oldest_us[which]))
 
 

@@ -27,6 +27,7 @@ import pyarrow as pa
 from joins.classes import Classified
 from joins.memory.durations import CLOSED
 from joins.memory.instance import Instance
+from joins.memory.retention import needed_from
 from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sql import schema
 from joins.sql.limits import DEFAULT_SQL_LIMITS, SqlLimits
@@ -134,7 +135,7 @@ class SqlProcessor(Classified):
     def _needed_from(self, horizon_us: int) -> dict[int, int]:
         """Return, for each shape, the end from which on its instances are of use."""
         retention = self.classes.retention.of_shapes()
-        return {shape: horizon_us - retention_us for shape, retention_us in retention.items()}
+        return {shape: needed_from(own, horizon_us) for shape, own in retention.items()}
 
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use any more, lazily; return how many went."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.budget_runs import stream as documents_of
 from support.examples import examples, size
 from support.kernels import needs_kernels
 from support.kit import Case, document
@@ -23,6 +24,7 @@ from broker.matching.limits import MatchingLimits
 from broker.pipeline.shards import Join
 from broker.pipeline.store.runs import MemoryStore
 from joins.engines import Processor
+from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import INSTANCE_SCHEMA
 from joins.memory.limits import MemoryLimits
 from joins.memory.remembered import Remembered, hash_values
@@ -267,6 +269,27 @@ def test_shards_hear_of_tuples_that_are_to_be_joined_for_longer(
     assert (processor.figures()["values"] > 3_000) == is_kept
 
 
+@pytest.mark.parametrize(("engine", "shards"), [*((each, 1) for each in ENGINES), (None, 2)])
+def test_what_nobody_asks_for_goes_at_any_time(engine: EngineName | None, shards: int) -> None:
+    (query,) = xscl.parse(BUSY.replace("B//", "*//"), id="q")
+    join = Join(0, shards, limits=replace(SMALL_SHARDS, counted_instances=1))
+    running = Engine(
+        [RegisteredQuery(query)],
+        lateness_us=0,
+        engine=engine or "signatures",
+        processor=join.processor(None),
+        limits=EAGER,
+    )
+    running.process(
+        running.evaluate(documents_of([f"<c>{n}</c>" for n in range(5)])), lambda docids: {}
+    )
+    assert running.figures()["documents"] == 5
+    running.queries.remove("q")
+    running.processor.begin_batch()
+    running.processor.evict(UNBOUNDED)
+    assert running.figures()["documents"] == 0
+
+
 def test_when_a_wide_query_goes_shards_let_go_at_once(busy: Sequence[Document]) -> None:
     limits = replace(SMALL_SHARDS, counted_instances=1)
     processor = Join(0, shards=2, limits=limits).processor(None)
@@ -352,8 +375,8 @@ class Retention:
         self.retention = np.array([1 << 40, 3, 10])
         self.shortened = 0
 
-    def of(self, layouts: Ints) -> Ints:
-        return self.retention[layouts]
+    def needed_from(self, layouts: Ints, horizon_us: int) -> Ints:
+        return horizon_us - self.retention[layouts]
 
 
 def rows_of(numbers: Sequence[int], kinds: Sequence[int], ends: Sequence[int]) -> pa.Table:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from joins.classes import ClassRegistry
 from joins.memory import retention
-from joins.memory.durations import UNBOUNDED
 from joins.memory.shapes import Shapes
 from templates.joingraph import GraphNode, JoinGraph
 from templates.queryclass import QueryClass
@@ -62,7 +61,7 @@ def test_a_shape_is_kept_for_the_longest_that_a_class_asks_for(
                     for one, other, _, window_us, retained_us in there
                     if variable in (one, other)
                 ]
-                assert registry.retention.of(shape) == max(asked, default=-UNBOUNDED)
+                assert registry.retention.of(shape) == max(asked, default=None)
         else:
             number = registry.add(join(left, right), duration)
             retained_us = 2 * duration if step == "retained" else None

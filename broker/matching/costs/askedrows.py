@@ -29,9 +29,6 @@ __all__ = ["AskedRows"]
 _NODES = 4
 """A tuple of a block has so many nodes of its document, or more: its root, and what is tested."""
 
-_ALL_US = UNBOUNDED - 1
-"""All times are before this one, also where what nobody keeps is told by an endless time less."""
-
 Count = Callable[[Points], Ints]
 """Returns of each tuple how many boxes have it."""
 
@@ -47,11 +44,6 @@ class AskedRows:
         self._lateness_us = lateness_us
         self._limits = limits
         self._changes = 0
-
-    @property
-    def counted(self) -> int:
-        """How many documents have been counted and are not yet forgotten."""
-        return self._join.figures()["documents"]
 
     def parts(self, witnesses: pa.Table) -> Iterator[pa.Table]:
         """Yield the witnesses of a batch in parts, each ended by the document with a row too many.
@@ -90,8 +82,8 @@ class AskedRows:
                     own = replace(some, classes=self._numbers[some.classes])
                     points = absorption.points(own)
                     np.add.at(rows, np.searchsorted(docids, points.docids), self._count(points))
-        join.evict(_ALL_US)
-        absorption.forget(_ALL_US)
+        join.evict(UNBOUNDED)
+        absorption.forget(UNBOUNDED)
         return rows
 
     def _follow(self) -> None:
