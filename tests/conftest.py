@@ -14,12 +14,14 @@ import pytest
 from support.examples import examples, is_searching
 from xdist.scheduler import LoadFileScheduling
 
+from broker.pipeline.thisprocess import set_up_process
+
 # Tests start hundreds of processes, which would each compile all modules again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# Little of what tests import, collect and make is garbage that is only found by looking for it.
-gc.set_threshold(20_000, 20, 20)
+# Do without pandas, and look for cycles seldom: most is spared where most is imported.
+set_up_process()
 
 # Starts of Spark read their classes from here; `tests/support/class_archive.py` says why.
 CLASSES = Path(sys.prefix) / "java-classes"

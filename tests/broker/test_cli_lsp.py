@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import pytest_asyncio
-from lsprotocol import types as lsp
-from pygls.lsp.client import LanguageClient
 from pygments.token import Comment, Keyword, Name, Number, Operator, String
 from support.api_house import open_house
+from support.later import Later
 
 from xscl.highlight import XsclLexer
 
+lsp, client = Later("lsprotocol.types"), Later("pygls.lsp.client")
 ROOT = Path(__file__).parents[2]
 
 URI, OTHER = "file:///queries/pair.xscl", "file:///queries/pairs.xscl"
@@ -28,7 +28,7 @@ class Editor:
     """An editor with the server; `told` has the diagnostics that it was told last, by file."""
 
     def __init__(self) -> None:
-        self.client = LanguageClient("test", "1")
+        self.client = client.LanguageClient("test", "1")
         self.told: dict[str, list[lsp.Diagnostic]] = {}
         self.news = asyncio.Event()
 

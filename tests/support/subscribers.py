@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -77,8 +78,9 @@ class Received:
     def id(self) -> str:
         return self.headers["webhook-id"]
 
-    @property
+    @cached_property
     def data(self) -> Any:
+        """What was sent; who waits for more looks at it a hundred times a second."""
         return json.loads(self.body)["data"]
 
 
@@ -140,12 +142,15 @@ class Mailbox:
     unknown: set[str] = field(default_factory=set)
     drop_after_data: int = 0
     arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _parsed: list[EmailMessage] = field(default_factory=list)
 
     @property
     def messages(self) -> list[EmailMessage]:
-        parsed = [message_from_bytes(raw, policy=default) for raw in self.raw]
-        assert all(isinstance(message, EmailMessage) for message in parsed)
-        return parsed  # type: ignore[return-value]
+        for raw in self.raw[len(self._parsed) :]:
+            message = message_from_bytes(raw, policy=default)
+            assert isinstance(message, EmailMessage)
+            self._parsed.append(message)
+        return self._parsed[:]
 
     async def handle_RCPT(  # noqa: N802
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
