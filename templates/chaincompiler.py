@@ -24,7 +24,14 @@ from templates.clause import Clause
 from templates.conjunctions import compared_in
 from templates.elements import RepeatedUnit, of_elements, operand_with_elements
 from templates.founddata import ByData, by_datum, finds_by_data
-from templates.givenconstants import GivenDatum, asked_of_gap, given_tests, known_us
+from templates.givenconstants import (
+    GivenDatum,
+    GivenLength,
+    asked_of_gap,
+    given_tests,
+    known_us,
+    named_lengths,
+)
 from templates.optionalpaths import fresh_paths
 from templates.ordered import Chained, ChainStep
 from templates.paircompiler import parameters_asked
@@ -51,7 +58,7 @@ from templates.runelements import (
 from templates.saiddata import SaidData, data_named, parameters_read
 from templates.tuplestreams import tested_below
 from xscl.counting import counts_chain
-from xscl.path import ANY, Axis, NodeTest, Parameter, Path, Step
+from xscl.path import ANY, Axis, NodeTest, Path, Step
 from xscl.query import (
     Block,
     Disjunct,
@@ -173,7 +180,7 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
             each.step,
             hand_on(own, data_of_all(own)),
             said.at(1, node.steps[0].unit.run).disjuncts(each.asked),
-            each.window_us,
+            known_us(each.window_us),
         )
         for each, own in zip(node.absences, absent, strict=True)
     ]
@@ -184,10 +191,11 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
         tuple(absences),
         tuple(reading.documents(node)) if is_contiguous else (),
         node.within_us,
-        node.retention_us,
+        known_us(node.innermost_us),
         decisions.grace_us,
         counting,
         () if reading.by_data.asks_each else _given(nodes, units, absent),
+        tuple(_lengths_of(node)),
     )
     # What another choice of alternatives binds is compared in its own reading alone.
     compared = frozenset[str]().union(
@@ -209,8 +217,7 @@ def _link(step: ChainStep, elements: tuple[ElementStream, ...], said: SaidData) 
         said.disjuncts(step.each),
         tuple(said.fold(FoldValue(*each)) for each in step.folds),
         known_us(step.gap_us),
-        step.window_us,
-        given_gap=step.gap_us.name if isinstance(step.gap_us, Parameter) else "",
+        known_us(step.window_us),
     )
 
 
@@ -259,8 +266,17 @@ def _parameters(nodes: Sequence[tuple[Query, Chained]]) -> tuple[set[str], set[s
     asked = [each for _, node in nodes for each in node.conditions()]
     asked += [each for _, node in nodes for step in node.steps for each in step.begin]
     alone, within = parameters_read(operand for each in asked for operand in each.operands())
-    gaps = (step.gap_us for _, node in nodes for step in node.steps)
-    return alone.union(each.name for each in gaps if isinstance(each, Parameter)), within
+    lengths = (each.parameter for _, node in nodes for each in _lengths_of(node))
+    return alone.union(lengths), within
+
+
+def _lengths_of(node: Chained) -> Iterator[GivenLength]:
+    """Yield the lengths that are parameters."""
+    yield from named_lengths({"within_us": node.given_within, "innermost_us": node.innermost_us})
+    for place, step in enumerate(node.steps):
+        yield from named_lengths({"gap_us": step.gap_us, "window_us": step.window_us}, place)
+    for place, absent in enumerate(node.absences):
+        yield from named_lengths({"absent": absent.window_us}, place)
 
 
 def _with_gaps_asked(node: Chained) -> Chained:

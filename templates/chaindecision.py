@@ -7,11 +7,12 @@ read what a run has taken through `xscl.query.Elements`.  `docs/repetition.md` h
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from templates.decision import TupleStream
-from templates.givenconstants import GivenDatum, given_length_us, under
+from templates.givenconstants import GivenDatum, GivenLength, given_lengths, under
+from templates.lengths import NO_LENGTH, Length, LongestSum, longest_of
 from templates.rundecision import (
     AbsentElement,
     Counting,
@@ -19,6 +20,7 @@ from templates.rundecision import (
     ElementStream,
     FoldValue,
 )
+from xscl.path import Parameter
 from xscl.query import INFINITE_US, Disjunct, Elements, Operand, Residual, Strategy
 
 __all__ = [
@@ -39,8 +41,7 @@ class ChainLink:
 
     `run` is the term under which conditions read its elements.  `window_us` bounds the time from
     the step before, `gap_us` that between neighbours.  `go_on` (WHILE) is asked of an element that
-    a run takes next, and ends it: only a repetition that is stepped as a chain has it.  A gap may
-    be a parameter, `given_gap`.
+    a run takes next, and ends it: only a repetition that is stepped as a chain has it.
     """
 
     run: str
@@ -52,7 +53,6 @@ class ChainLink:
     gap_us: int
     window_us: int
     go_on: Disjuncts = (Disjunct(),)
-    given_gap: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,10 @@ class ChainDecision:
     """One chain under MATCH.
 
     `documents` are all documents of its streams, each with its keys under PARTITION: none under
-    NEXT.  `within_us` bounds the whole; `retention_us` is for how long the first one is remembered.
+    NEXT.  `within_us` bounds the whole; `innermost_us` is for how long the first one is remembered
+    where the windows do not say it.  `given` are the parameters in conditions, and those that are
+    `lengths`: it stands for a decision `under` each vector of them.  `kept_us` is for how long what
+    may decide is remembered.
     """
 
     strategy: Strategy
@@ -68,19 +71,52 @@ class ChainDecision:
     absences: tuple[AbsentElement, ...]
     documents: tuple[ElementStream, ...]
     within_us: int
-    retention_us: int
+    innermost_us: int
     grace_us: int
     counting: Counting | None = None
     given: tuple[GivenDatum, ...] = ()
+    lengths: tuple[GivenLength, ...] = ()
+    kept_us: Length = field(init=False, compare=False, repr=False)
 
-    def lengths_given(self) -> Iterator[str]:
-        """Yield the parameters that are lengths."""
-        yield from (link.given_gap for link in self.links if link.given_gap)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kept_us", self._kept_us())
+
+    def _kept_us(self) -> Length:
+        """Return for how long what may decide is remembered: UNLESS at the beginning looks back.
+
+        Under ANY each operator and each repetition remembers what is before it by its end, so what
+        is at the beginning may be as much older for each of them.  Under STRICT and PARTITION what
+        is remembered may be met by a first document that comes late, and is as much older: then
+        documents between them stand in the way.  It is never nothing: of a clause without a window
+        no documents are kept.
+        """
+        given = {(each.name, each.place): Parameter(each.parameter) for each in self.lengths}
+        windows = [
+            given.get(("window_us", n), link.window_us) for n, link in enumerate(self.links)
+        ][1:]
+        innermost = given.get(("innermost_us", -1), self.innermost_us)
+        is_bounded = _are_bounds(self.links[0].is_repeated, windows)
+        times = 2 if self.is_contiguous else 1
+        if self.strategy is Strategy.ANY:
+            times = max(1, len(self.links) - 1 + sum(link.is_repeated for link in self.links))
+        kept = NO_LENGTH
+        for each in times * (windows if is_bounded else [innermost]):
+            kept = kept.plus(each)
+        before = [
+            given.get(("absent", n), absent.window_us)
+            for n, absent in enumerate(self.absences)
+            if absent.step == 0
+        ]
+        kept = LongestSum.of([kept.plus(longest_of(before))], 1)
+        return kept if kept.always is None else kept.always
 
     @property
-    def kept_us(self) -> int:
-        """For how long what may decide is remembered."""
-        return self.retained_us
+    def retention_us(self) -> int:
+        """For how long the first one is remembered: the sum of the windows, if that is known."""
+        windows = [link.window_us for link in self.links[1:]]
+        if _are_bounds(self.links[0].is_repeated, windows):
+            return sum(windows)
+        return self.innermost_us
 
     def under(self, said: Sequence[str]) -> ChainDecision:
         """Return the decision for a vector of what is given."""
@@ -88,25 +124,36 @@ class ChainDecision:
         def own(value: T) -> T:
             return under(value, self.given, said)
 
-        def gap_us(link: ChainLink) -> int:
-            if not link.given_gap:
-                return link.gap_us
-            return given_length_us(link.given_gap, self.given, said)
-
+        found = given_lengths(self.lengths, self.given, said)
         links = tuple(
             replace(
                 each,
-                gap_us=gap_us(each),
-                given_gap="",
+                gap_us=found.get(("gap_us", n), each.gap_us),
+                window_us=found.get(("window_us", n), each.window_us),
                 first=own(each.first),
                 each=own(each.each),
                 folds=own(each.folds),
                 go_on=own(each.go_on),
             )
-            for each in self.links
+            for n, each in enumerate(self.links)
         )
-        absences = tuple(replace(each, asked=own(each.asked)) for each in self.absences)
-        return replace(self, links=links, absences=absences, given=())
+        absences = tuple(
+            replace(each.within(n, found), asked=own(each.asked))
+            for n, each in enumerate(self.absences)
+        )
+        return replace(
+            self,
+            links=links,
+            absences=absences,
+            within_us=min(self.within_us, found.get(("within_us", -1), INFINITE_US)),
+            innermost_us=found.get(("innermost_us", -1), self.innermost_us),
+            given=(),
+            lengths=(),
+        )
+
+    def lengths_given(self) -> Iterator[str]:
+        """Yield the parameters that are lengths."""
+        yield from (each.parameter for each in self.lengths)
 
     def read(self) -> Iterator[ElementStream]:
         """Yield the elements, and what must be absent."""
@@ -140,19 +187,9 @@ class ChainDecision:
 
     @property
     def retained_us(self) -> int:
-        """For how long what may decide is remembered: UNLESS at the beginning looks back.
-
-        Under ANY each operator and each repetition remembers what is before it by its end, so what
-        is at the beginning may be as much older for each of them.  Under STRICT and PARTITION what
-        is remembered may be met by a first document that comes late, and is as much older: then
-        documents between them stand in the way.  It is never nothing: of a clause without a window
-        no documents are kept.
-        """
-        before = [each.window_us for each in self.absences if each.step == 0]
-        times = 2 if self.is_contiguous else 1
-        if self.strategy is Strategy.ANY:
-            times = max(1, len(self.links) - 1 + sum(link.is_repeated for link in self.links))
-        return min(INFINITE_US, max(1, times * self.retention_us + max(before, default=0)))
+        """For how long what may decide is remembered, where that is known."""
+        assert isinstance(self.kept_us, int)
+        return self.kept_us
 
     def conditions(self) -> Iterator[Disjunct]:
         """Yield all that is asked, of FOLD its values as comparisons."""
@@ -162,6 +199,12 @@ class ChainDecision:
                 yield Disjunct(residuals=(Residual(fold.first, "=", fold.following),))
         for absent in self.absences:
             yield from absent.asked
+
+
+def _are_bounds(begins_with_repetition: bool, windows: Sequence[int | Parameter]) -> bool:
+    """Return whether windows say how far apart the first element and the last may be."""
+    bounded = (isinstance(each, Parameter) or each < INFINITE_US for each in windows)
+    return not begins_with_repetition and all(bounded)
 
 
 @dataclass(frozen=True, slots=True)

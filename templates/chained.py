@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 from templates.elements import RepeatedUnit, operand_with_elements, with_elements
 from templates.keys import SameKeys
-from templates.ordered import AbsentInChain, Chained, ChainStep, given_us, length_us
+from templates.ordered import AbsentInChain, Chained, ChainStep, given_us
 from templates.predicates import Disjuncts
 from xscl.counting import counts_chain
+from xscl.path import Parameter
 from xscl.query import (
     INFINITE_US,
     Absence,
@@ -31,6 +32,7 @@ from xscl.query import (
     Repetition,
     Unit,
     VariableValue,
+    Window,
     operand_terms,
 )
 from xscl.sequence import blocks_below
@@ -72,13 +74,9 @@ class ChainReading:
         source: From,
         keys: Sequence[Key],
         within_us: int,
-        retention_us: int,
+        innermost: Window | Parameter | None,
     ) -> Chained:
-        """Return a chain; `keys` and the lengths are those of all clauses around it.
-
-        `retention_us` is the innermost WITHIN, for which the first document is remembered where the
-        operators have no windows of their own.
-        """
+        """Return a chain; `keys` and the lengths are those of all clauses around it."""
         assert source.strategy is not None
         links, absences = _links(node)
         units = tuple(self._unit(link.unit) for link in links)
@@ -88,7 +86,6 @@ class ChainReading:
         if counts_chain(self.query):
             # A number of matches is handed on once, whichever disjuncts they fit.
             steps = [replace(step, begin=_ALWAYS) for step in steps]
-        own_us = _sum_of_windows(steps)
         return Chained(
             origin,
             source.strategy,
@@ -96,7 +93,8 @@ class ChainReading:
             tuple(self.absent(place, each, keys, units) for place, each in absences),
             tuple(key.path for key in keys),
             within_us,
-            own_us if own_us < INFINITE_US else retention_us,
+            given_us(innermost),
+            innermost if isinstance(innermost, Parameter) else None,
         )
 
     def _unit(self, node: Node) -> RepeatedUnit:
@@ -137,7 +135,7 @@ class ChainReading:
             if repetition is None
             else tuple(self.same.variable(key, unit.first) for key in keys),
             gap_us,
-            INFINITE_US if operator is None else length_us(operator.window),
+            INFINITE_US if operator is None else given_us(operator.window),
         )
 
     def _handed_on(self, link: _ChainLink, unit: RepeatedUnit) -> Disjuncts:
@@ -189,7 +187,7 @@ class ChainReading:
             self._with_literals(asked, unit, keys),
             self._compared(absence.disjuncts, unit),
             tuple(tuple(key.variable(b) for key in keys) for b in unit.blocks),
-            INFINITE_US if absence.window is None else length_us(absence.window),
+            given_us(absence.window),
         )
 
     def _with_literals(
@@ -228,11 +226,3 @@ def _links(node: Node) -> tuple[list[_ChainLink], list[tuple[int, Absence]]]:
 
 def _repeated(node: Node) -> tuple[Node, Repetition | None]:
     return (node.unit, node) if isinstance(node, Repetition) else (node, None)
-
-
-def _sum_of_windows(steps: Sequence[ChainStep]) -> int:
-    """Return how far apart the first element and the last may be, by the operators alone."""
-    windows = [step.window_us for step in steps[1:]]
-    if steps[0].is_repeated or any(each >= INFINITE_US for each in windows):
-        return INFINITE_US
-    return sum(windows)

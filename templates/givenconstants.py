@@ -6,7 +6,7 @@ reads is the same for all of them, and each reads its own constants (`docs/decid
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
@@ -19,10 +19,12 @@ from xscl.substitution import with_values
 __all__ = [
     "GivenDatum",
     "GivenLength",
+    "GivenLengths",
     "asked_of_gap",
-    "given_length_us",
+    "given_lengths",
     "given_tests",
     "known_us",
+    "named_lengths",
     "under",
 ]
 
@@ -47,10 +49,38 @@ class GivenDatum(NamedTuple):
 
 
 class GivenLength(NamedTuple):
-    """A length that is given: what it is of, by its name, and the parameter."""
+    """A length that is given: what it is of, by its name, and the parameter.
+
+    That of a step of a chain, or of what must be absent, has the `place` of these.
+    """
 
     name: str
     parameter: str
+    place: int = -1
+
+
+GivenLengths = Mapping[tuple[str, int], int]
+"""Lengths that are given, by what they are of: name and place."""
+
+
+def given_lengths(
+    lengths: Iterable[GivenLength], given: Sequence[GivenDatum], said: Sequence[str]
+) -> GivenLengths:
+    """Return the lengths that a vector of data gives."""
+    places = {each.parameter: place for place, each in enumerate(given)}
+    return {
+        (each.name, each.place): min(int(float(said[places[each.parameter]])), INFINITE_US)
+        for each in lengths
+    }
+
+
+def named_lengths(
+    lengths: Mapping[str, int | Parameter | None], place: int = -1
+) -> Iterator[GivenLength]:
+    """Yield those of some lengths that are given."""
+    for name, length in lengths.items():
+        if isinstance(length, Parameter):
+            yield GivenLength(name, length.name, place)
 
 
 def known_us(length: int | Parameter) -> int:
@@ -65,12 +95,6 @@ def asked_of_gap(each: tuple[Disjunct, ...], gap: int | Parameter) -> tuple[Disj
     candidate, before = (Elements(None, e, Call("end", ())) for e in ("candidate", "prev"))
     apart = Residual(Call("-", (candidate, before)), "<=", gap)
     return tuple(replace(one, residuals=(*one.residuals, apart)) for one in each)
-
-
-def given_length_us(parameter: str, given: Sequence[GivenDatum], said: Sequence[str]) -> int:
-    """Return a length that is given."""
-    place = [each.parameter for each in given].index(parameter)
-    return min(int(float(said[place])), INFINITE_US)
 
 
 def under(value: T, given: Sequence[GivenDatum], said: Sequence[str]) -> T:

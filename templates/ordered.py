@@ -85,7 +85,7 @@ class AbsentInChain:
     asked: _Disjuncts
     compared: frozenset[str]
     keys: tuple[tuple[str, ...], ...]
-    window_us: int
+    window_us: int | Parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +160,16 @@ class ChainStep:
     keys: tuple[tuple[str, ...], ...]
     run_keys: tuple[str, ...]
     gap_us: int | Parameter
-    window_us: int
+    window_us: int | Parameter
 
 
 @dataclass(frozen=True, slots=True)
 class Chained:
     """A chain under MATCH NEXT, PARTITION or STRICT in a plain statement.
 
-    `partition` are the paths of SAME, by which PARTITION tells documents apart.
+    `partition` are the paths of SAME, by which PARTITION tells documents apart.  `innermost_us` is
+    the innermost WITHIN, for which the first document is remembered where the operators have no
+    windows of their own.  If it is a parameter it is `given_within`, besides those that are none.
     """
 
     origin: int
@@ -176,7 +178,8 @@ class Chained:
     absences: tuple[AbsentInChain, ...]
     partition: tuple[Path, ...]
     within_us: int
-    retention_us: int
+    innermost_us: int | Parameter
+    given_within: Parameter | None = None
 
     def conditions(self) -> Iterator[Disjunct]:
         """Yield all that is asked while a run goes on; values of FOLD as comparisons."""

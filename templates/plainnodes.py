@@ -243,7 +243,7 @@ class PlainNodes:
             source,
             around.keys,
             around.within_us,
-            length_us(around.within),
+            around.within,
         )
         return PlainPart(chained, chained.steps[0].block, chained.steps[-1].block)
 

@@ -36,13 +36,12 @@ from xscl.query import (
     From,
     Node,
     Operator,
-    OperatorKind,
     Query,
     Repetition,
     Window,
     operand_parameters,
 )
-from xscl.sequence import Unit, absences_at, children, decides, is_chain, nodes_below
+from xscl.sequence import Unit, absences_at, decides, is_chain, nodes_below
 
 __all__ = ["decided_by_parameters", "is_decided_alone", "is_prepared", "may_be_prepared"]
 
@@ -58,15 +57,9 @@ def may_be_prepared(query: Query) -> bool:
         return all(_is_of_run(query, each) for each in nodes_below(query.root) if _is_length(each))
     if query.learns or (query.is_lossy and any(_lengths_of_factors(query))):
         return False
-    return not (
-        (
-            not is_decided_alone(query)
-            and any(
-                isinstance(node, From) and _is_length_of_more(query, node)
-                for node in nodes_below(query.root)
-            )
-        )
-        or any(_lengths_decided(query.root))
+    return is_decided_alone(query) or not any(
+        isinstance(node, From) and _is_length_of_more(query, node)
+        for node in nodes_below(query.root)
     )
 
 
@@ -86,7 +79,11 @@ def is_decided_alone(query: Query) -> bool:
 
 def _is_of_run(query: Query, node: Node) -> bool:
     """Return whether lengths of a node are read as constants where runs are counted."""
-    return isinstance(node, Repetition) or (_is_of_runs(node) and not counts_chain(query))
+    if counts_chain(query) or isinstance(node, Repetition):
+        return True
+    if isinstance(node, From):
+        return _are_runs(node.node)
+    return isinstance(node, Operator) and isinstance(node.right, Repetition)
 
 
 def _is_length(node: Node) -> bool:
@@ -98,10 +95,10 @@ def _is_length(node: Node) -> bool:
 
 
 def _is_length_of_more(query: Query, source: From) -> bool:
-    """Return whether WITHIN is a parameter that is not just a length of two blocks, or of runs."""
-    if not isinstance(source.within, Parameter):
+    """Return whether WITHIN is a parameter that bounds more than it is the window of."""
+    if not isinstance(source.within, Parameter) or is_chain(source) or query.is_open_chain:
         return False
-    if source.strategy is not None or query.is_lossy:
+    if query.is_lossy:
         return True
     absences, node = absences_at(source.node)
     if _are_runs(node):
@@ -135,33 +132,6 @@ def _lengths_of_factors(query: Query) -> Iterator[bool]:
     for node in nodes_below(query.root):
         if isinstance(node, (Operator, Absence)):
             yield isinstance(node.window, Parameter)
-
-
-def _lengths_decided(node: Node, *, is_below: bool = False) -> Iterator[bool]:
-    """Yield of each window whether it is a parameter, where that has to be known.
-
-    It has to be below runs, and in runs that compete: below the right operand of NEXT.
-    """
-    if isinstance(node, (Operator, Absence)):
-        has_to_be = is_below or (isinstance(node, Absence) and _is_of_runs(node))
-        yield has_to_be and isinstance(node.window, Parameter)
-    elif isinstance(node, From):
-        yield is_below and isinstance(node.within, Parameter)
-    is_next = isinstance(node, Operator) and node.kind is OperatorKind.NEXT
-    is_of_runs = isinstance(node, Operator) and _is_of_runs(node)
-    for child in children(node):
-        competes = is_next and isinstance(node, Operator) and child is node.right
-        competes &= any(isinstance(each, Repetition) for each in nodes_below(child))
-        yield from _lengths_decided(
-            child, is_below=is_below or is_of_runs or is_chain(node) or competes
-        )
-
-
-def _is_of_runs(node: Node) -> bool:
-    """Return whether an operator, or an absence between its operands, has runs on its right."""
-    if isinstance(node, Absence) and node.kind is AbsenceKind.BETWEEN:
-        return _is_of_runs(node.operand)
-    return isinstance(node, Operator) and isinstance(node.right, Repetition)
 
 
 def is_prepared(alternatives: Sequence[Alternative]) -> bool:

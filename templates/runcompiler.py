@@ -138,7 +138,7 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
             each.step,
             hand_on(own, data_of_all(own)),
             (),
-            each.window_us,
+            known_us(each.window_us),
         )
         for each, own in zip(node.absences, away, strict=True)
     )

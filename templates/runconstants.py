@@ -8,11 +8,10 @@ from dataclasses import replace
 from templates.box import Test
 from templates.clause import Clause
 from templates.founddata import finds_by_data
-from templates.givenconstants import GivenDatum, GivenLength, asked_of_gap, known_us
+from templates.givenconstants import GivenDatum, GivenLength, asked_of_gap, known_us, named_lengths
 from templates.ordered import Repeated
 from templates.rundecision import Begin, ElementStream
 from templates.saiddata import SaidData, data_named, parameters_read
-from xscl.path import Parameter
 from xscl.query import Query
 
 __all__ = ["data_read", "given_of", "lengths_of", "with_gap_asked", "with_said"]
@@ -62,9 +61,9 @@ def with_gap_asked(node: Repeated) -> Repeated:
 def lengths_of(node: Repeated) -> Iterator[GivenLength]:
     """Yield the lengths that are parameters."""
     lengths = {name: getattr(node, name) for name in ("gap_us", "window_us", "retention_us")}
-    for name, length in {**lengths, "within_us": node.given_within}.items():
-        if isinstance(length, Parameter):
-            yield GivenLength(name, length.name)
+    yield from named_lengths({**lengths, "within_us": node.given_within})
+    for place, absent in enumerate(node.absences):
+        yield from named_lengths({"absent": absent.window_us}, place)
 
 
 def with_said(begin: Begin, said: SaidData) -> Begin:

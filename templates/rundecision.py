@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from templates.decision import TupleStream
-from templates.givenconstants import GivenDatum, GivenLength, given_length_us, under
+from templates.givenconstants import GivenDatum, GivenLength, GivenLengths, given_lengths, under
 from templates.hadtests import HadTest
 from xscl.comparison import Call, operand_terms, operands_below
 from xscl.evaluation import StepReading, Values, compile_conjunction, compile_operand
@@ -128,6 +128,11 @@ class AbsentElement:
     asked: Disjuncts
     window_us: int
 
+    def within(self, place: int, found: GivenLengths) -> AbsentElement:
+        """Return the unit, at some place, with the window that is given."""
+        given_us = found.get(("absent", place))
+        return self if given_us is None else replace(self, window_us=given_us)
+
 
 @dataclass(frozen=True, slots=True)
 class CountedKey:
@@ -194,12 +199,12 @@ class RunDecision:
     def under(self, said: Sequence[str]) -> RunDecision:
         """Return the decision for a vector of what is given."""
         given = self.given
-        lengths: dict[str, Any] = {
-            each.name: min(getattr(self, each.name), given_length_us(each.parameter, given, said))
-            for each in self.lengths
-        }
+        found = given_lengths(self.lengths, given, said)
+        own = {name: us for (name, place), us in found.items() if place < 0}
+        lengths: dict[str, Any] = {name: min(getattr(self, name), us) for name, us in own.items()}
         begins = tuple([each.under(given, said) for each in self.begins])
-        return replace(self, begins=begins, given=(), lengths=(), **lengths)
+        absences = tuple([each.within(n, found) for n, each in enumerate(self.absences)])
+        return replace(self, begins=begins, absences=absences, given=(), lengths=(), **lengths)
 
     def lengths_given(self) -> Iterator[str]:
         """Yield the parameters that are lengths."""
