@@ -413,3 +413,25 @@ def test_single_assignments_come_and_go() -> None:
     assert running.engine.queries.retention_us == 3_600_000_000
     assert running.engine.follow(SetChange(assigned=[("data", hour, None)]))
     assert list(running.engine.classes()) == []
+
+
+@pytest.mark.parametrize("asked", ["u = $who", "u > $who"])
+def test_operands_are_kept_for_the_longest_window_that_is_asked_for(asked: str) -> None:
+    hour_us = 3_600_000_000
+    inner = f"(S//i[{asked}]->a FOLLOWED BY {{a/t = b/t, $within}} S//i->b)"
+    parsed = query("nested", f"{inner} FOLLOWED BY {{b/t = c/t, 1 h}} S//i->c")
+    queries = Running([RegisteredQuery(parsed)], "signatures").engine.queries
+    hour, day, none = (
+        {"who": who, "within": hours * hour_us} for who, hours in (("1", 1), ("1", 24), ("-", 1))
+    )
+    for values in (hour, day, none):
+        queries.assign("nested", values)
+    assert queries.retention_us == 25 * hour_us
+    queries.unassign("nested", day)
+    assert queries.retention_us == 2 * hour_us
+    queries.unassign("nested", none)
+    queries.unassign("nested", hour)
+    assert [*queries.fan_out.uses()] == []
+    queries.assign("nested", none)
+    queries.unassign("nested", none)
+    assert not queries._members["nested"].handed_on._shared

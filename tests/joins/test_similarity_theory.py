@@ -25,7 +25,7 @@ from support.word_sets import (
 from joins.memory.slots import Ints
 from joins.similarity import settable, textsets
 from joins.similarity.arraytable import ArrayTable, tallied
-from joins.similarity.bounds import AskedMeasure, ScoreBounds, may_hold
+from joins.similarity.bounds import AskedMeasure, ScoreBounds, least_overlap, may_hold
 from joins.similarity.sets import shared_words
 from joins.similarity.settable import Indexed
 from joins.similarity.textsets import TextSets
@@ -79,6 +79,23 @@ def found_by_table(
         start = stop
         first_there = max(first_there, start - 40)
     return found
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_set_shares_at_least_what_it_does_with_a_smaller_one(
+    measure: str, is_first: bool
+) -> None:
+    sizes = np.arange(1, 8)
+    for text in THRESHOLDS[measure]:
+        least = least_overlap(measure, sizes, float(text), is_first=is_first)
+        for own, found in zip(sizes.tolist(), least.tolist(), strict=True):
+            similar = []
+            for shared in range(1, own + 1):
+                both = set(range(own)), set(range(shared))
+                if score(measure, *(both if is_first else both[::-1])) >= Fraction(text):
+                    similar.append(shared)
+            assert found == min(similar, default=found)
 
 
 @pytest.mark.parametrize("measure", MEASURES)

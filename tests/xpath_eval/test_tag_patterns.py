@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from support.examples import examples
@@ -13,6 +14,7 @@ from broker.matching.engine import Engine, RegisteredQuery
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.evaluator import Evaluator, Witnesses
 from xpath_eval.parsing import XmlError, parse_elements
+from xpath_eval.tagpatterns import _pattern
 
 QUERIES = {
     "values": "S//item->a FOLLOWED BY {a/t = b/t AND a/e = b/u, 1 h} S//item->b",
@@ -140,3 +142,12 @@ def test_tags_that_are_always_others_take_no_room() -> None:
         assert found(evaluator, xml) == found(Evaluator(plan), xml)
     assert evaluator.raw_shape_count == 1
     assert evaluator.pattern_count <= 3
+
+
+def test_what_has_many_tags_or_values_or_some_out_of_order_has_no_pattern() -> None:
+    def has_pattern(count: int, leaves: Sequence[int]) -> bool:
+        return _pattern(f"<item>{'<t>x</t>' * count}</item>", leaves) is not None
+
+    assert [has_pattern(count, [1]) for count in (98, 99, 100)] == [True, True, False]
+    assert [has_pattern(1, [-1] * count) for count in (200, 201)] == [True, False]
+    assert [has_pattern(2, leaves) for leaves in ([1, -1, 2], [2, -1, 1])] == [True, False]

@@ -169,6 +169,8 @@ class HandedOn:
             return
         box = _box(clause, values, window_us, point)
         if box.bounds and _is_empty(box):
+            if not by_strings:
+                del self._shared[clause.stream]
             return
         finding = box.finding
         found = by_strings.get(finding)
