@@ -53,13 +53,13 @@ def in_columns(
 def chain_of(decision: RunDecision) -> ChainDecision | None:
     """Return the chain that has the runs of a repetition; None where it is none of single blocks.
 
-    It is none either where something must be absent, a path of what stands before is asked, or
-    elements say more data than what stands before them.
+    It is none either where something must be absent, a path of what stands before is asked,
+    elements say more data than what stands before them, or a run says lengths.
     """
     begin, *others = decision.begins
     if not decision.is_next or others or begin.left is None or len(begin.left.blocks) != 1:
         return None
-    if decision.absences or len(decision.elements) != 1:
+    if decision.absences or decision.said or len(decision.elements) != 1:
         return None
     if decision.elements[0].had or decision.known < len(decision.data):
         return None

@@ -155,6 +155,8 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
             for begin, left in zip(begins, lefts, strict=True)
         ]
     begins = [with_said(begin, said) for begin in begins]
+    lengths = tuple(lengths_of(node))
+    are_said = asks_each and counting is None
     decision = RunDecision(
         node.is_next,
         tuple(dict.fromkeys(begins)),
@@ -169,7 +171,8 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
         counting,
         tuple(had),
         () if asks_each else given_of(nodes, lefts, read),
-        tuple(lengths_of(node)),
+        () if are_said else lengths,
+        lengths if are_said else (),
     )
     # Each alternative of what stands before compares what it binds.
     of_absences = (each.compared for _, other in nodes for each in other.absences)

@@ -22,9 +22,11 @@ def data_read(
 ) -> tuple[tuple[Test, ...], tuple[Test, ...]]:
     """Return the data that conditions read of what stands before runs, and of their elements.
 
+    Lengths are among them.
     Where nothing stands before them, or a function is of elements, the elements say them.
     """
     alone, within = _parameters(nodes)
+    alone.update(each.parameter for _, node in nodes for each in lengths_of(node))
     texts = nodes[0][0].text_parameters
     if nodes[0][1].operand is None:
         return (), data_named(alone | within, texts)

@@ -178,7 +178,7 @@ class RunDecision:
     are decided behind FOLLOWED BY too.  What stands before says a datum of each of `had`, as values
     of the keys of its streams: those that elements say as well are the first of both.  `given` are
     the parameters in conditions, and those that are `lengths`: it stands for a decision `under`
-    each vector of them.
+    each vector of them.  Lengths that are `said` are data that a run says, and no bounds here.
     """
 
     is_next: bool
@@ -195,6 +195,7 @@ class RunDecision:
     had: tuple[str, ...] = ()
     given: tuple[GivenDatum, ...] = ()
     lengths: tuple[GivenLength, ...] = ()
+    said: tuple[GivenLength, ...] = ()
 
     def under(self, said: Sequence[str]) -> RunDecision:
         """Return the decision for a vector of what is given."""
@@ -213,8 +214,14 @@ class RunDecision:
     @property
     def kept_us(self) -> int | Parameter:
         """For how long what may decide is remembered, which may be given."""
-        own = (each.parameter for each in self.lengths if each.name == "retention_us")
+        given = (*self.lengths, *self.said)
+        own = (each.parameter for each in given if each.name == "retention_us")
         return next(map(Parameter, own), self.retained_us)
+
+    @property
+    def is_kept_as_said(self) -> bool:
+        """Whether runs say for how long they are remembered."""
+        return any(each.name == "retention_us" for each in self.said)
 
     def read(self) -> Iterator[ElementStream]:
         """Yield the elements, and what must be absent."""

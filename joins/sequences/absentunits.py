@@ -64,7 +64,7 @@ class AbsentTuples:
         self.parts = Parts(of_elements=True)
         self._keys = {each.block: each.keys for each in absent.elements}
         self.data = absent.elements[0].data
-        self._retention_us = retention_us + lateness_us
+        self._retention_us, self._lateness_us = retention_us + lateness_us, lateness_us
         self.lines: dict[Key, KeyedElements] = defaultdict(KeyedElements)
 
     def take_new(self) -> int:
@@ -77,28 +77,39 @@ class AbsentTuples:
             self.lines[*same, *part.data].add(part)
         return len(new)
 
-    def near(self, steps: Sequence[Sequence[Part]], same: Key, docid: int) -> Iterator[Part]:
+    def near(
+        self,
+        steps: Sequence[Sequence[Part]],
+        same: Key,
+        docid: int,
+        window_us: int | None = None,
+        retention_us: int | None = None,
+    ) -> Iterator[Part]:
         """Yield the tuples that stand where they take a run away, if they may.
 
         `steps` are the elements of each step, `same` is the key of the run, with what it says of
-        the unit's data.  It is decided at a document.
+        the unit's data.  It is decided at a document, and may say lengths.
         """
         line = self.lines.get(same)
         if line is None:
             return
         stands = steps[0][0], steps[self.absent.step][0]
         place = self.absent.step
-        for part in line.between(*self._between_us(steps)):
+        own_us = self.absent.window_us if window_us is None else window_us
+        remembered_us = self._retention_us
+        if retention_us is not None:
+            remembered_us = retention_us + self._lateness_us
+        for part in line.between(*self._between_us(steps, own_us)):
             if part.docid > docid:
                 continue
             if place > 0 and part.start_us <= steps[place - 1][-1].end_us:
                 continue
-            if all(is_remembered(each, part, self._retention_us) for each in stands):
+            if all(is_remembered(each, part, remembered_us) for each in stands):
                 yield part
 
-    def _between_us(self, steps: Sequence[Sequence[Part]]) -> tuple[int, int]:
+    def _between_us(self, steps: Sequence[Sequence[Part]], window_us: int) -> tuple[int, int]:
         """Return when a tuple that takes a run away must end, both times included."""
-        right, window_us = steps[self.absent.step][0], self.absent.window_us
+        right = steps[self.absent.step][0]
         last_us = right.start_us - 1
         if self.absent.step == 0:
             return steps[0][-1].end_us - window_us, last_us

@@ -13,6 +13,7 @@ from joins.budget.limits import RunLimits
 from joins.budget.pairs import Overrun
 from joins.classes import UseKind
 from joins.engines import Processor
+from joins.memory.durations import UNBOUNDED
 from joins.memory.tupletable import TupleTable
 from joins.sequences.awake import Awake
 from joins.sequences.batch import DecidingBatch
@@ -178,6 +179,7 @@ class Repetitions:
         for evaluation in self._evaluations.values():
             if not isinstance(evaluation, ColumnChainEvaluation):
                 one_by_one.append(evaluation)
+        self._keep()
         self._readers.follow(one_by_one, self._tables)
         self._beside, self._of_tables, self._are_asked = {}, {}, True
         strata: dict[UnitElements, int] = {}
@@ -192,6 +194,16 @@ class Repetitions:
                 if isinstance(own, RunEvaluation) and not isinstance(own, CountedEvaluation):
                     strata[own.elements] = min(stratum, strata.get(own.elements, stratum))
         self._sides.follow(strata)
+
+    def _keep(self) -> None:
+        """Have runs that say for how long they are remembered be so for the longest one."""
+        kept: dict[RunEvaluation, int] = {}
+        for number, own in self._of_class.items():
+            if isinstance(own, RunEvaluation) and own.decision.is_kept_as_said:
+                longest_us = max(kind.window_us for kind in self._kinds[number])
+                kept[own] = max(longest_us, kept.get(own, 0))
+        for own, longest_us in kept.items():
+            own.retention_us = min(longest_us, UNBOUNDED)
 
     def _begin(self, runs: AnyRuns) -> AnyEvaluation:
         """Return what finds runs, which reads what stands before them from now on."""

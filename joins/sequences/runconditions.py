@@ -7,6 +7,7 @@ from itertools import product
 
 from joins.sequences.absentunits import AbsentTuples
 from joins.sequences.runparts import Head, Part, PartRow
+from templates.givenconstants import GivenLength, GivenLengths
 from templates.rundecision import (
     Begin,
     ElementStream,
@@ -21,6 +22,7 @@ from templates.rundecision import (
     datum_term,
     look_ups,
 )
+from templates.saiddata import data_named
 
 __all__ = ["NO_ELEMENT", "DataTests", "Key", "RunConditions"]
 
@@ -116,6 +118,16 @@ class RunConditions:
         before = () if head.left is None else head.left.data
         return (*before, *self.data_of(head))
 
+    def said_with(self, head: Head, part: Part) -> Key:
+        """Return the data that a run says which takes an element: before it, and of elements."""
+        before = () if head.left is None else head.left.data
+        return (*before, *(head.elements[0] if head.elements else part).data)
+
+    def place_of(self, length: GivenLength) -> int:
+        """Return the place of a length among the data that a run says."""
+        [datum] = data_named([length.parameter], ())
+        return (*self._had, *self._data).index(str(datum.datum))
+
     def look_up_keys(self, head: Head) -> list[Key]:
         """Return the values, those of SAME among them, under which a run's next element stands."""
         same = self.same_key(head) or ()
@@ -180,8 +192,13 @@ class RunConditions:
         run = RunAtHand((one.element,), other.element, {})
         return self.each(RunReading(row.terms, start_us, other.end_us, run))
 
-    def takes_away(self, head: Head, units: Sequence[AbsentTuples], docid: int) -> bool:
-        """Return whether a unit that must be absent stands before a run, as known at a document."""
+    def takes_away(
+        self, head: Head, units: Sequence[AbsentTuples], docid: int, lengths: GivenLengths
+    ) -> bool:
+        """Return whether a unit that must be absent stands before a run, as known at a document.
+
+        The run may say `lengths`.
+        """
         left = head.left
         if left is None:
             return False
@@ -190,9 +207,14 @@ class RunConditions:
         runs = {self._run: RunAtHand([first.element], None, {})}
         same = self.same_key(head) or ()
         said = self._said(left, first)
-        for unit, tests, asked in zip(units, self._of_absent, self.absent, strict=True):
+        retention_us = lengths.get(("retention_us", -1))
+        every = zip(units, self._of_absent, self.absent, strict=True)
+        for number, (unit, tests, asked) in enumerate(every):
+            window_us = lengths.get(("absent", number))
             own = [said[datum_term(datum)].value or "" for datum in unit.data]
-            for near in unit.near(((left,), head.elements), (*same, *own), docid):
+            for near in unit.near(
+                ((left,), head.elements), (*same, *own), docid, window_us, retention_us
+            ):
                 if tests and not tests.hold(near, said):
                     continue
                 run = RunAtHand((), near.element, {})

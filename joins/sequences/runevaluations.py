@@ -57,7 +57,7 @@ def evaluation_of(
     if decision.counting is not None:
         return CountedRunEvaluation(decision, lateness_us, limits)
     sides = shared.of(decision)
-    if not decision.is_next and decision.speaks_of_neighbours:
+    if not decision.is_next and decision.speaks_of_neighbours and not decision.said:
         return GraphRunEvaluation(decision, lateness_us, limits, *sides)
     return RunEvaluation(decision, lateness_us, limits, *sides)
 

@@ -203,6 +203,8 @@ def prepared(text: str) -> bool:
         "S//a NEXT {, 1 h} (S//b FOLLOWED BY {, $within} S//c+)",
         # or what it says where data find what is read.
         "S//a[k = $k] NEXT {, 1 h} S//b+ {, $gap}",
+        "S//a[k = $k] FOLLOWED BY {, $within} S//b+ UNLESS {, $other} S//c WITHIN $long",
+        "S//b[k = $k]->b+ {b/n > prev(b/n) * $n} WITHIN $within",
         "S//a FOLLOWED BY {, 1 h} S//b[k = $k]+ {, $gap} MATCH STRICT",
         "S//a[k = $k] NEXT {b/n > $n, 1 h} S//b->b+ UNLESS {c/n > b/n * $n} S//c->c",
         "S//a FOLLOWED BY {, 1 h} S//b[k = $k]->b+ {sum(b/n * $n) < 5}",
@@ -352,9 +354,7 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
         "S//a NEXT {, 1 h} S//b WITHIN $within",
         "(S//a NEXT S//b WITHIN $other) NEXT S//c WITHIN $within",
         "S//a NOT FOLLOWED BY S//b WITHIN $within",
-        "S//a[k = $k] FOLLOWED BY {, $within} S//b+",
         "S//a[k = $k] FOLLOWED BY S//b+ WITHIN $within MATCH NEXT",
-        "S//a[k = $k] FOLLOWED BY S//b+ WITHIN $within",
         "(S//a FOLLOWED BY S//c) FOLLOWED BY {, 1 h} S//b+ WITHIN $within",
         "S//b[k = $k]+ {, $gap} WITHIN 1 h WINDOW 1 h HAVING count() > 5",
         "S//b[k = $k]->b+ {b/n > prev(b/n) * $n} WITHIN 1 h WINDOW 1 h HAVING count() > 5",

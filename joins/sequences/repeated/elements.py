@@ -34,7 +34,7 @@ _END = attrgetter("end_us")
 
 
 def _retention_us(reader: RunReader) -> int:
-    return reader.decision.retention_us
+    return reader.retention_us
 
 
 class UnitElements:

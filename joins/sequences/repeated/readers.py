@@ -23,6 +23,7 @@ class RunReader(Protocol):
     """A repetition, which reads both sides."""
 
     decision: RunDecision
+    retention_us: int
 
     @property
     def longest_us(self) -> int:
@@ -61,7 +62,7 @@ class SideReaders(Generic[R]):
     @property
     def retention_us(self) -> int:
         """For how long the one that needs them longest needs tuples."""
-        return max((each.decision.retention_us for each in self.all), default=0)
+        return max((each.retention_us for each in self.all), default=0)
 
 
 class Standing(Generic[S]):

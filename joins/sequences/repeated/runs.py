@@ -65,6 +65,8 @@ class RunEvaluation:
         elements: UnitElements,
     ) -> None:
         self.decision = decision
+        # For how long what may decide is remembered: for the longest of all lengths that are said.
+        self.retention_us = decision.retention_us
         self._lefts = OwnLefts(decision, lefts)
         self.elements = elements
         # The number behind those of the elements that are there.
@@ -170,7 +172,10 @@ class RunEvaluation:
     def _is_taken_away(self, one: DecidedRun) -> bool:
         """Return whether something stands before a run where nothing may stand."""
         conditions = self._begins[one.head.begin]
-        return one.docid is not None and conditions.takes_away(one.head, self._absent, one.docid)
+        if one.docid is None or not self._absent:
+            return False
+        lengths = self._asked.said_lengths(one.head, one.head.elements[0])
+        return conditions.takes_away(one.head, self._absent, one.docid, lengths)
 
     # -- what stands before --------------------------------------------------------------------
 
@@ -387,7 +392,7 @@ class RunEvaluation:
         """Forget, once there are enough, what no run can take any more, and runs that take none."""
         if len(self) <= self._swept:
             return
-        retention_us = self.decision.retention_us
+        retention_us = self.retention_us
         self._forget(-UNBOUNDED if retention_us >= UNBOUNDED else horizon_us - retention_us)
         self._swept = max(self._limits.swept_parts, 2 * len(self))
 
