@@ -147,7 +147,7 @@ def gather(
     valued: frozenset[int],
 ) -> ShapeCollector:
     """Put a shape together from the labels of elements and from edges between bound nodes."""
-    elements = np.flatnonzero(np.bincount(labels.elements))
+    elements = np.bincount(labels.elements).nonzero()[0]
     labelled: Sequence[Bound] = elements.tolist()
     bound: dict[Bound, bool] = dict.fromkeys(labelled, False)
     bound.update(dict.fromkeys(labels.valued, True))

@@ -261,7 +261,7 @@ class BlockRows:
         The points are all of the stratum: then a document has one tuple of a stream, or more that
         stand among them.
         """
-        order = np.argsort(points.classes, kind="stable")
+        order = points.classes.argsort(kind="stable")
         numbers, starts, sizes = np.unique(
             points.classes[order], return_index=True, return_counts=True
         )

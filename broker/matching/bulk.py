@@ -43,7 +43,7 @@ class Bulk:
         for batch in rows.select(["vals", "end_us"]).to_batches():
             values, ends = batch.columns
             sizes = _sizes(values)
-            for row in np.flatnonzero(sizes > self._limits.large_bytes).tolist():
+            for row in (sizes > self._limits.large_bytes).nonzero()[0].tolist():
                 self._large[first + row] = int(sizes[row]), ends[row].as_py()
             first += batch.num_rows
 

@@ -77,7 +77,7 @@ class Collector:
         given = _Counted(hits, self._accounts, queries, of_use[hits.which])
         hits = hits.take(given.are_below(lambda tally, newest: tally.looks_at(newest)))
         counted = _Counted(hits, self._accounts, queries, of_use[hits.which])
-        taken = np.flatnonzero(counted.are_below(lambda tally, newest: tally.takes(newest)))
+        taken = counted.are_below(lambda tally, newest: tally.takes(newest)).nonzero()[0]
         for each in hits.of_classes(taken):
             self._gathered.add_ends(each)
         counted.count(np.arange(len(hits)), taken)
@@ -85,7 +85,7 @@ class Collector:
     def take(self, hits: Hits) -> None:
         """Add tuples to the instances of their clauses, or to their queries' matches."""
         are_groups = hits.owners != SEVERAL
-        for i in np.flatnonzero(~are_groups).tolist():
+        for i in (~are_groups).nonzero()[0].tolist():
             are_groups[i] = isinstance(hits.uses[i], CommonUse)
         if are_groups.all():
             self._take_groups(hits)
@@ -102,7 +102,7 @@ class Collector:
         if not len(hits):
             return
         counted = _Counted(hits, self._accounts, queries, of_use[hits.which])
-        taken = np.flatnonzero(counted.are_below(lambda tally, newest: tally.takes(newest)))
+        taken = counted.are_below(lambda tally, newest: tally.takes(newest)).nonzero()[0]
         taken = taken[hits.take(taken).satisfy()]
         taken = taken[are_sure(hits.take(taken))]
         are_inner = hits.are_inner[taken]
@@ -126,10 +126,10 @@ class Collector:
             held[rows] = uses.some_have(own)
             held[rows] &= uses.are_open(stopped, own, hits.docids[rows])
         held &= hits.are_true()
-        kept = np.flatnonzero(held)
+        kept = held.nonzero()[0]
         if not len(kept):
             return
-        place = np.cumsum(held) - 1
+        place = held.cumsum() - 1
         if len(kept) < len(hits):
             hits, bounds, excluded = hits.alone(kept), bounds[kept], excluded[kept]
         # What is taken of these hits has where values are, which their bytes ask for.
@@ -140,7 +140,7 @@ class Collector:
         are_new &= ~hits.are_blocks
         pairs = pairs.among(held)
         are_first = are_new[pairs.hits]
-        own = np.flatnonzero(are_first & pairs.may_repeat)
+        own = (are_first & pairs.may_repeat).nonzero()[0]
         queries = [pairs.queries[i] for i in pairs.which[own].tolist()]
         are_first[own] = self._inner.are_first(numbers[pairs.hits[own]], queries)
         pairs.charge(hits, are_first, self._accounts)
@@ -170,7 +170,7 @@ class Collector:
         """Gather tuples of roots; return the tuples that begin what counts as a match."""
         queries = [use.topic.query for use in hits.uses]
         are_asking, are_candidates, are_matching, are_gathered = (
-            np.flatnonzero(np.array(which, np.bool_)[hits.which])
+            np.array(which, np.bool_)[hits.which].nonzero()[0]
             for which in (
                 [bool(query.tables) and not self._is_known for query in queries],
                 [query.has_candidates for query in queries],
@@ -259,7 +259,7 @@ class _Counted:
         docids, newest = self._hits.docids, self._hits.docids_max
         limits = np.array([self._accounts.limit_of(query) for query in self._all])[self._queries]
         are_below: Flags = docids < limits
-        for hit in np.flatnonzero(docids == limits).tolist():
+        for hit in (docids == limits).nonzero()[0].tolist():
             tally = self._accounts.of(self._all[self._queries[hit]])
             are_below[hit] = counts_at_limit(tally, int(newest[hit]))
         return are_below

@@ -90,7 +90,7 @@ def _are_uncertain(hits: Hits) -> Flags:
 def _below_one(hits: Hits) -> tuple[Ints, list[Fraction], Ints]:
     """Return the hits that have factors, the different products, and which each has."""
     are_uncertain = _are_uncertain(hits)
-    own: Ints = np.flatnonzero(hits.have_factors | are_uncertain)
+    own: Ints = (hits.have_factors | are_uncertain).nonzero()[0]
     if not len(own):
         return own, [], own
     numbers: dict[tuple[Factor, ...], int] = {}

@@ -59,17 +59,17 @@ class HeldPairs:
         uses = hits.uses
         are_listed, may_repeat = _listed(hits, held_pairs)
         others = list(_apart(hits, uses, ~are_listed))
-        several = np.flatnonzero(are_listed & (hits.owners == SEVERAL))
+        several = (are_listed & (hits.owners == SEVERAL)).nonzero()[0]
         # Most groups are one use, whose owner says enough.
         columns = [group_of(uses[i]).columns for i in several.tolist()]
         sizes = are_listed.astype(np.int64)
         sizes[several] = [len(each.holders) for each in columns]
-        starts, of_listed = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(uses)), sizes)
+        starts, of_listed = sizes.cumsum() - sizes, np.arange(len(uses)).repeat(sizes)
         rows = ranges(starts[several], sizes[several])
         holders = hits.owners[of_listed]
         holders[rows] = np.concatenate([_NOBODY, *(each.holders for each in columns)])
         counts = sizes[hits.which]
-        own, listed = np.repeat(np.arange(len(hits)), counts), ranges(starts[hits.which], counts)
+        own, listed = np.arange(len(hits)).repeat(counts), ranges(starts[hits.which], counts)
         if any(each.have_bounds for each in columns):
             row_of = np.full(len(holders), _NO_ROW)
             row_of[rows] = np.arange(len(rows))
@@ -102,7 +102,7 @@ class HeldPairs:
     def among(self, kept: Flags) -> HeldPairs:
         """Return the pairs of some of the hits, which are counted anew."""
         found = self._take(kept[self.hits])
-        places = np.cumsum(kept) - 1
+        places = kept.cumsum() - 1
         return replace(found, hits=places[found.hits])
 
     def charge(self, hits: Hits, are_first: Flags, accounts: Accounting) -> None:
@@ -123,7 +123,7 @@ def _listed(hits: Hits, held_pairs: int) -> tuple[Flags, Flags]:
     """Return which groups are listed (`HeldPairs.of`), and of which the pairs may repeat."""
     uses, tuples = hits.uses, np.bincount(hits.which, minlength=len(hits.uses))
     are_listed, may_repeat = np.ones(len(uses), np.bool_), np.zeros(len(uses), np.bool_)
-    for i in np.flatnonzero(hits.owners == SEVERAL).tolist():
+    for i in (hits.owners == SEVERAL).nonzero()[0].tolist():
         are_listed[i] = len(group_of(uses[i])) * tuples[i] <= held_pairs
     if hits.have_words.any():
         may_repeat |= [group_of(use).may_repeat for use in uses]
@@ -148,9 +148,9 @@ def _are_held(hits: Hits, own: Ints, columns: Sequence[GroupColumns], row_of: In
 
 def _apart(hits: Hits, uses: FoundUses, are_apart: Flags) -> Iterator[tuple[Ints, UseGroup]]:
     """Yield the groups of some of the uses, each with its hits."""
-    some = np.flatnonzero(are_apart[hits.which])
-    order = some[np.argsort(hits.which[some], kind="stable")]
-    for rows in np.split(order, np.flatnonzero(np.diff(hits.which[order])) + 1):
+    some = are_apart[hits.which].nonzero()[0]
+    order = some[hits.which[some].argsort(kind="stable")]
+    for rows in np.split(order, np.diff(hits.which[order]).nonzero()[0] + 1):
         if len(rows):
             yield rows, group_of(uses[int(hits.which[rows[0]])])
 

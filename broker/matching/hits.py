@@ -289,7 +289,7 @@ class Hits:
     def _instants(self) -> Iterable[tuple[int, int]]:
         """Return each hit with each of its terms that are times."""
         counts, first = self._facts.instants, self._facts.places
-        own = np.repeat(np.arange(len(self)), counts)
+        own = np.arange(len(self)).repeat(counts)
         return zip(own.tolist(), ranges(first, counts).tolist(), strict=True)
 
     def _instant(self, hit: int, k: int) -> str:
@@ -328,7 +328,7 @@ class Hits:
         Of a span it is microseconds, of a number that is made its double.
         """
         own, _, (*places, kinds) = self.table.tested.taken(self._of_hits)
-        nodes, others = np.flatnonzero(kinds == NODE), np.flatnonzero(kinds != NODE)
+        nodes, others = (kinds == NODE).nonzero()[0], (kinds != NODE).nonzero()[0]
         at = self.points.values_at(self.rows[own[nodes]], *(column[nodes] for column in places))
         known = self.points.operands.coded(at)
         values = self._made(kinds[others], own[others])
@@ -387,7 +387,7 @@ class Hits:
         leaves = np.full((len(self), int(lengths.max(initial=0))), NOWHERE)
         for k in range(leaves.shape[1]):
             at = np.where(k < own, starts[left] + k, starts[right] + k - own)
-            has = np.flatnonzero(k < lengths)
+            has = (k < lengths).nonzero()[0]
             leaves[has, k] = operands.leaves[at[has]]
         return leaves, lengths
 
@@ -396,7 +396,7 @@ class Hits:
     def satisfy(self) -> Flags:
         """Return which hits satisfy what their clauses ask that the join does not test."""
         held = np.ones(len(self), np.bool_)
-        own = np.flatnonzero((self._facts.are_open > 0) | self._are_unsolved())
+        own = ((self._facts.are_open > 0) | self._are_unsolved()).nonzero()[0]
         for hit, terms, reading in self.readings(own):
             held[hit] = terms.clause.condition(reading)
         return held
@@ -404,7 +404,7 @@ class Hits:
     def _are_unsolved(self) -> Flags:
         """Return of which hits a comparison is not decided by its solution."""
         found = np.zeros(len(self), np.bool_)
-        some = np.flatnonzero(self._facts.are_solved)
+        some = self._facts.are_solved.nonzero()[0]
         for number in np.unique(self._of_hits[some]).tolist():
             own = some[self._of_hits[some] == number]
             for test in self.table[number].clause.box:

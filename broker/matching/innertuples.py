@@ -63,7 +63,7 @@ class InnerTuples:
         are_new = np.zeros(len(hits), np.bool_)
         are_new[first[distinct >= known]] = True
         self._of_groups.append(distinct)
-        some = np.flatnonzero(hits.have_words)
+        some = hits.have_words.nonzero()[0]
         if len(some):
             # Of one text several groups ask for words, and each has the tuple.
             groups = [self._groups.setdefault(group_of(u), len(self._groups)) for u in hits.uses]
@@ -138,7 +138,7 @@ class InnerTuples:
         counts = np.bincount(own, minlength=len(hits))
         more, tested = hits.tested()
         sizes = 1 + counts + more
-        starts = np.cumsum(sizes) - sizes
+        starts = sizes.cumsum() - sizes
         # What is only tested is no node: equal values of several nodes are one.
         nodes = np.zeros(int(sizes.sum()), np.int64)
         texts = np.full(len(nodes), _NO_TEXT)
@@ -169,7 +169,7 @@ class InnerTuples:
         is_below[numbers[rows.whole[0, numbers] < limits[queries]]] = True
         for some in self._of_groups:
             is_below[some] = True
-        rows = rows.take(np.flatnonzero(is_below))
+        rows = rows.take(is_below.nonzero()[0])
         texts = [*self._texts]
         sizes = rows.values.sums(np.array([*map(len, texts), 0], np.int64))
         if sizes.sum() <= characters_max:
@@ -203,19 +203,19 @@ class _Lists(NamedTuple):
 
     def take(self, some: Ints) -> _Lists:
         """Return some of the lists."""
-        starts = np.cumsum(self.counts) - self.counts
+        starts = self.counts.cumsum() - self.counts
         return _Lists(self.flat[ranges(starts[some], self.counts[some])], self.counts[some])
 
     def sums(self, sizes: Ints) -> Ints:
         """Return the sum of the sizes of what is in each list."""
-        total = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[self.flat])])
-        ends = np.cumsum(self.counts)
+        total = np.concatenate([np.zeros(1, np.int64), sizes[self.flat].cumsum()])
+        ends = self.counts.cumsum()
         found: Ints = total[ends] - total[ends - self.counts]
         return found
 
     def array(self, flat: pa.Array) -> pa.ListArray:
         """Return the lists with other values."""
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.counts)])
+        offsets = np.concatenate([np.zeros(1, np.int64), self.counts.cumsum()])
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat)
 
 
@@ -253,7 +253,7 @@ class _TupleRows(NamedTuple):
         keys: list[Any] = [b""] * len(self)
         layouts = self.leaves.counts << 32 | self.nodes.counts
         for layout in np.unique(layouts).tolist():
-            own = np.flatnonzero(layouts == layout)
+            own = (layouts == layout).nonzero()[0]
             lists = [
                 each.take(own).flat.reshape(len(own), -1)
                 for each in (self.leaves, self.nodes, self.values)

@@ -153,10 +153,10 @@ class Probe:
         """Return how many pairs each use sees."""
         counted = self.is_counted & (self.met.follows | is_symmetric)
         spans, docids = self.met.span[counted], self.docids[counted]
-        order = np.argsort(spans)
+        order = spans.argsort()
         spans, docids = spans[order], docids[order]
         windows, points, _ = (np.array(column, np.int64) for column in zip(*kinds, strict=True))
-        seen: Ints = np.searchsorted(spans, windows, "right")
+        seen: Ints = spans.searchsorted(windows, "right")
         hiding = points >= docids.min(initial=np.iinfo(np.int64).max)
         ends = seen.copy()
         for end in np.unique(ends[hiding]).tolist():
@@ -173,4 +173,4 @@ class Probe:
                 point = kind.point
                 held |= (self.met.span <= kind.window_us) & (self.docids > point)
         held &= self.is_own & (self.met.follows | is_symmetric)
-        return self.met.keep(np.flatnonzero(held))
+        return self.met.keep(held.nonzero()[0])

@@ -88,7 +88,7 @@ class Eviction:
         while self._scanned < self._places.end:
             stop = min(self._scanned + self._scanned_rows, self._places.end)
             rows = np.arange(self._scanned, stop)
-            of_use = np.flatnonzero(self.are_of_use(rows, self._horizon_us))
+            of_use = self.are_of_use(rows, self._horizon_us).nonzero()[0]
             if len(of_use):
                 self._scanned += int(of_use[0])
                 return

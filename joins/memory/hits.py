@@ -67,7 +67,7 @@ class EntryHits:
     @classmethod
     def of(cls, entries: RunEntries, indices: Ints, starts: Ints, counts: Ints) -> EntryHits:
         """Return hits in the order of the keys."""
-        order = np.argsort(indices)
+        order = indices.argsort()
         return cls(entries, indices[order], starts[order], counts[order])
 
     def since(self, instances: Ints, rows: Ints | slice = slice(None)) -> EntryHits:
@@ -120,9 +120,9 @@ class EntryHits:
 
 def slices(counts: Ints, total_max: int) -> Iterator[slice]:
     """Cut into slices whose counts add up to `total_max` at most, or of one larger count."""
-    ends = np.cumsum(counts)
+    ends = counts.cumsum()
     start, done = 0, 0
     while start < len(counts):
-        stop = max(start + 1, int(np.searchsorted(ends, done + total_max, "right")))
+        stop = max(start + 1, int(ends.searchsorted(done + total_max, "right")))
         yield slice(start, stop)
         start, done = stop, int(ends[stop - 1])

@@ -152,7 +152,7 @@ class InstanceTable:
         derived = {
             "newest_us": newest,
             "layout": layouts,
-            "slot": self._hashes[0].end + np.cumsum(counts) - counts,
+            "slot": self._hashes[0].end + counts.cumsum() - counts,
         }
         for name, column in self._columns.items():
             column.append(derived[name] if name in derived else rows.column(name).to_numpy())
@@ -169,7 +169,7 @@ class InstanceTable:
         offsets = values.offsets.to_numpy().astype(np.int64)
         arrays = self._layouts.arrays
         nodes = arrays.slot_nodes[ranges(arrays.slot_starts[layouts], counts)]
-        places = np.repeat(offsets[:-1], counts) + nodes
+        places = offsets[:-1].repeat(counts) + nodes
         strings = values.values.take(pa.array(places))
         return self._hashing(strings.fill_null("") if strings.null_count else strings)
 

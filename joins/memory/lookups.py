@@ -82,7 +82,7 @@ class LookUps:
         It has the number `rows[i]`, or `i`.
         """
         codes = _codes(mine, _latter_halves(other))
-        order = np.argsort(codes)
+        order = codes.argsort()
         codes, rows = codes[order], order if rows is None else rows[order]
         return cls(codes, rows, other[order], _CodeTable.of(codes, rows))
 
@@ -102,7 +102,7 @@ class LookUps:
         if len(gone):  # none is where look-ups have only come
             kept = [np.delete(column, gone) for column in kept]
         codes = _codes(mine, _latter_halves(other))
-        order = np.argsort(codes)
+        order = codes.argsort()
         codes, rows, other = codes[order], rows[order], other[order]
         table = self.table.with_changes(is_changed, codes, rows)
         at = np.searchsorted(kept[0], codes)
@@ -246,10 +246,10 @@ class _CodeTable:
         is_free = (self.places[slots] < 0) | (self._slots(there) != slots)
         self.of_rows[rows] = codes
         self.places[slots[is_free]] = rows[is_free]
-        others = np.flatnonzero(self.places[slots] != rows)
+        others = (self.places[slots] != rows).nonzero()[0]
         self.crowded[slots[others]] = True
         more = np.append(self.more, codes[others])
-        order = np.argsort(more)
+        order = more.argsort()
         self.more, self.more_rows = more[order], np.append(self.more_rows, rows[others])[order]
 
     def _slots(self, codes: Hashes) -> Hashes:

@@ -106,5 +106,5 @@ def numbered(values: Ints) -> tuple[Ints, Ints]:
     places = values - least
     is_there = np.zeros(size, np.bool_)
     is_there[places] = True
-    numbers = np.cumsum(is_there) - 1
-    return np.flatnonzero(is_there) + least, numbers[places]
+    numbers = is_there.cumsum() - 1
+    return is_there.nonzero()[0] + least, numbers[places]

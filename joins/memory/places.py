@@ -83,7 +83,7 @@ class Places:
     def search(self, column: Column, needles: Ints, stop: int) -> Ints:
         """Return the first places, before `stop`, of values not below some; the column ascends."""
         values, origin = column.values, column.origin
-        found = self.write + np.searchsorted(values[self.write - origin : stop - origin], needles)
+        found = self.write + values[self.write - origin : stop - origin].searchsorted(needles)
         if self.read > self.start:
             older = values[self.start - origin : self.read - origin]
             among_older = np.searchsorted(older, needles)

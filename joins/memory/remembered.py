@@ -156,7 +156,7 @@ class Remembered:
 
     def _remember_published(self, rows: pa.Table, first: int) -> None:
         depths = rows.column("depth").to_numpy()
-        for i in np.flatnonzero(depths > 0):
+        for i in (depths > 0).nonzero()[0]:
             self.published_ids[first + int(i)] = rows.column("match_id")[int(i)].as_py()
 
     def evict(self, horizon_us: int) -> int:

@@ -196,18 +196,18 @@ class _Arrays:
         bindings, both = _flat([[*chain(*layout.bindings)] for layout in layouts])
         bindings //= 2
         binding_slots, variables = both.reshape(-1, 2).T
-        of_layout = np.repeat(np.arange(len(layouts)), bindings)
+        of_layout = np.arange(len(layouts)).repeat(bindings)
         found, times = np.unique(of_layout << _VARIABLE_BITS | variables, return_counts=True)
         most = np.zeros_like(bindings)
         np.maximum.at(most, found >> _VARIABLE_BITS, times)
         behind = self.slots + np.arange(len(nodes))
         self.slot_nodes = _written(self.slot_nodes, behind, nodes)
-        self.slot_starts = _written(self.slot_starts, at, self.slots + np.cumsum(slots) - slots)
+        self.slot_starts = _written(self.slot_starts, at, self.slots + slots.cumsum() - slots)
         self.slot_counts = _written(self.slot_counts, at, slots)
         behind = self.bindings + np.arange(len(variables))
         self.binding_slots = _written(self.binding_slots, behind, binding_slots)
         self.binding_variables = _written(self.binding_variables, behind, variables)
-        starts = self.bindings + np.cumsum(bindings) - bindings
+        starts = self.bindings + bindings.cumsum() - bindings
         self.binding_starts = _written(self.binding_starts, at, starts)
         self.binding_counts = _written(self.binding_counts, at, bindings)
         self.of_one_variable = _written(self.of_one_variable, at, most)
@@ -225,6 +225,6 @@ def _written(array: Ints, at: Ints, values: Ints) -> Ints:
     """Return an array with other values at some places, longer where that is needed."""
     stop = int(at.max(initial=-1)) + 1
     if stop > len(array):
-        array = np.append(array, np.zeros(stop, np.int64))
+        array = np.concatenate([array, np.zeros(stop, np.int64)])
     array[at] = values
     return array

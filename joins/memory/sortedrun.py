@@ -150,8 +150,8 @@ class IndexRun:
 
     def find(self, needles: Hashes) -> tuple[Ints, Ints, Ints]:
         """Return which of some keys are here, where they start, and how often each occurs."""
-        starts = np.searchsorted(self.keys, needles, "left")
-        hit = np.flatnonzero(self.keys[np.minimum(starts, len(self.keys) - 1)] == needles)
+        starts = self.keys.searchsorted(needles, "left")
+        hit = (self.keys[np.minimum(starts, len(self.keys) - 1)] == needles).nonzero()[0]
         starts, needles = starts[hit], needles[hit]
         return hit, starts, self._counts(needles, starts)
 
@@ -177,9 +177,9 @@ class IndexRun:
 
     def _searched(self, hashes: Hashes) -> tuple[Ints, Ints, Ints]:
         """Return what `having` does by binary search."""
-        starts = np.searchsorted(self.keys, hashes & ~LATTER_HALF, "left")
+        starts = self.keys.searchsorted(hashes & ~LATTER_HALF, "left")
         first = self.keys[np.minimum(starts, len(self.keys) - 1)]
-        here = np.flatnonzero((first ^ hashes) <= LATTER_HALF)
+        here = ((first ^ hashes) <= LATTER_HALF).nonzero()[0]
         starts = starts[here]
         return here, starts, self._counts(hashes[here] | LATTER_HALF, starts)
 
@@ -203,7 +203,7 @@ class IndexRun:
         for place in range(own_entries):
             is_other = self.owners(starts + place) != owners[here]
             found[here[is_other]] = True
-            more = np.flatnonzero(~is_other & (counts > place + 1))
+            more = (~is_other & (counts > place + 1)).nonzero()[0]
             here, starts, counts = here[more], starts[more], counts[more]
         found[here] = True
         return found
@@ -213,8 +213,8 @@ class IndexRun:
         counts = np.ones(len(keys), np.int64)
         if len(starts) and len(self.keys) > 1:
             following = np.minimum(starts + 1, len(self.keys) - 1)
-            more = np.flatnonzero((self.keys[following] <= keys) & (following > starts))
-            counts[more] = np.searchsorted(self.keys, keys[more], "right") - starts[more]
+            more = ((self.keys[following] <= keys) & (following > starts)).nonzero()[0]
+            counts[more] = self.keys.searchsorted(keys[more], "right") - starts[more]
         return counts
 
 

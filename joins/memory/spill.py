@@ -228,7 +228,7 @@ class InstanceRows:
         """Yield the numbers of instances, which are there, with their rows, some at a time."""
         wanted = ascending(numbers)
         firsts = np.array([chunk.first for chunk in self._chunks], np.int64)
-        stops = np.searchsorted(wanted, np.append(firsts[1:], np.iinfo(np.int64).max)).tolist()
+        stops = [*wanted.searchsorted(firsts[1:]).tolist(), len(wanted)]
         start = 0
         for chunk, stop in zip(self._chunks, stops, strict=False):
             if start < stop:

@@ -150,7 +150,7 @@ def groups(numbers: Ints) -> tuple[Ints, Ints]:
     >>> groups(np.array([7, 7, 7, 9]))
     (array([7, 9]), array([3, 1]))
     """
-    starts = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]])[: len(numbers)])
+    starts = np.concatenate([[True], numbers[1:] != numbers[:-1]])[: len(numbers)].nonzero()[0]
     return numbers[starts], np.diff(starts, append=len(numbers))
 
 
@@ -186,7 +186,7 @@ def _is_later(times: Times, left: Ints, right: Ints) -> Flags:
     """Return where the left position `(docid, depth, match id)` is the larger one."""
     docid1, docid2 = times.take("docid", left), times.take("docid", right)
     later: Flags = docid1 > docid2
-    ties = np.flatnonzero(docid1 == docid2)
+    ties = (docid1 == docid2).nonzero()[0]
     if len(ties):
         depth1 = times.take("depth", left[ties])
         depth2 = times.take("depth", right[ties])

@@ -85,7 +85,7 @@ class TupleTable:
     ) -> TupleTable:
         """Return rows whose patterns are given as lists of positions."""
         sizes = np.fromiter(map(len, nodes), np.int64, len(nodes))
-        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        starts = np.concatenate([np.zeros(1, np.int64), sizes.cumsum()])
         flat = [position for each in nodes for position in each]
         flat_nodes = np.array(flat, np.int64)
         return cls(classes, left, right, spans, patterns, starts, flat_nodes)
@@ -186,7 +186,7 @@ class TupleTable:
         used, patterns = np.unique(self.patterns, return_inverse=True)
         sizes = self.starts[used + 1] - self.starts[used]
         flat_nodes = self.flat_nodes[ranges(self.starts[used], sizes)]
-        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        starts = np.concatenate([np.zeros(1, np.int64), sizes.cumsum()])
         return replace(self, patterns=patterns, starts=starts, flat_nodes=flat_nodes)
 
     def slices(self, size: int) -> Iterator[TupleTable]:

@@ -153,7 +153,7 @@ class ValueIndex:
 
         Entries of instances that have been evicted may be among them.
         """
-        order = np.argsort(keys)
+        order = keys.argsort()
         needles = keys[order]
         found = ((run, *run.find(needles)) for run in self._runs)
         return [

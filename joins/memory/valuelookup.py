@@ -102,7 +102,7 @@ class AskedValues(NamedTuple):
         if repeats.max(initial=1) == 1:
             return _Piece(run, self.firsts[rows], starts, counts)
         which = ranges(self.firsts[rows], repeats)
-        return _Piece(run, which, np.repeat(starts, repeats), np.repeat(counts, repeats))
+        return _Piece(run, which, starts.repeat(repeats), counts.repeat(repeats))
 
     def _gone_through(self, portion: Sequence[_Piece]) -> _Found:
         """Return what is found by a look at some entries."""

@@ -41,7 +41,7 @@ class WatermarkSteps:
         at = np.stack([docids - 1, docids], axis=1).reshape(-1)
         times_us = np.stack([before_us, ends_us], axis=1).reshape(-1)
         newest_us = np.maximum.accumulate(np.concatenate([[self.newest_us], times_us]))
-        grew = np.flatnonzero(newest_us[1:] > newest_us[:-1])
+        grew = (newest_us[1:] > newest_us[:-1]).nonzero()[0]
         self._docids = np.concatenate([self._docids, at[grew]])
         self._times_us = np.concatenate([self._times_us, times_us[grew]])
         self.newest_us = int(newest_us[-1])
@@ -53,7 +53,7 @@ class WatermarkSteps:
         Of what was settled before the batch it is `before`, the last document before the batch.
         """
         docids = np.append(self._docids, self.before)
-        steps = np.searchsorted(self._times_us, times_us, "right")
+        steps = self._times_us.searchsorted(times_us, "right")
         return np.where(times_us < self._before_us, self.before, docids[steps])
 
     def newest_through(self, docids: Ints) -> Ints:

@@ -51,7 +51,7 @@ class RuleConditions:
             hashes = first[self._slots(terms[half], [side[own] for side in sides])]
             keys[own] = mixed(keys[own], hashes)
             has[own[(hashes == EMPTY) & ~may_be_empty]] = False
-        rows = np.flatnonzero(has)
+        rows = has.nonzero()[0]
         rows, keys = self._with_lists(rules, sides, half, rows, keys[rows])
         return self._with_words(rules, sides, half, rows, keys)
 
@@ -60,7 +60,7 @@ class RuleConditions:
     ) -> tuple[Ints, Hashes]:
         """Return rows with what is in lists mixed in their keys."""
         terms = self._plan.asked.lists(rules[rows])[half]
-        own = np.flatnonzero(terms >= 0)
+        own = (terms >= 0).nonzero()[0]
         if not len(own):
             return rows, keys
         slots = self._slots(terms[own], [side[rows[own]] for side in sides])

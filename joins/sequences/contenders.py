@@ -364,4 +364,4 @@ class _Vectors:
 def _flat(lists: pa.ListArray) -> tuple[pa.Array, Ints, Ints]:
     """Return the elements of lists, and where each list begins, and how many it has."""
     counts = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
-    return lists.flatten(), np.cumsum(counts) - counts, counts
+    return lists.flatten(), counts.cumsum() - counts, counts

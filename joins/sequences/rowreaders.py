@@ -36,7 +36,7 @@ def _some(instances: pa.Table, rows: Ints) -> pa.Table:
 
 def _of(numbers: Ints, some: Iterable[int]) -> Ints:
     """Return the places of some numbers."""
-    places: Ints = np.flatnonzero(np.isin(numbers, list(some)))
+    places: Ints = np.isin(numbers, list(some)).nonzero()[0]
     return places
 
 
@@ -106,7 +106,7 @@ class RowReaders:
             else:
                 reader.absorb(_some(instances, _of(of_row, own)))
         is_read = [bool(self._read_by.get(name)) or self._sides.reads(name) for name in names]
-        rows = np.flatnonzero(np.array(is_read, np.bool_)[of_row])
+        rows = np.array(is_read, np.bool_)[of_row].nonzero()[0]
         if len(rows):
             for row in read_instances(_some(instances, rows), (first + rows).tolist()):
                 for evaluation in self._read_by.get(row.stream, ()):

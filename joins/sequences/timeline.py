@@ -71,7 +71,7 @@ class SortedRun:
 def _first_above(values: Ints, starts: Ints, stops: Ints, limits: Ints) -> Ints:
     """Return, for each ascending range of values, the first place whose value is above a limit."""
     found = stops.copy()
-    asked = np.flatnonzero(starts < stops)
+    asked = (starts < stops).nonzero()[0]
     low, high, limits = starts[asked], stops[asked], limits[asked]
     while len(asked):
         middle = (low + high) >> 1

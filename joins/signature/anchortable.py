@@ -70,7 +70,7 @@ class AnchorTable:
         changed = np.fromiter(self._changed, np.int64, len(self._changed))
         self._changed.clear()
         if self._asked is None or _CHANGED_PARTS * len(changed) > len(self._asked[0]):
-            rows = np.flatnonzero(self.mine != NO_VARIABLE)
+            rows = (self.mine != NO_VARIABLE).nonzero()[0]
             look_ups = LookUps.of(self.mine[rows], self.other[rows], rows)
             self._asked = look_ups, self._reach(np.zeros(0, np.int64), rows)
         elif len(changed):

@@ -79,7 +79,7 @@ class _LookUps:
         """Yield, for each side, (anchor, owner, partners) of the values that have hits there."""
         for which in (self.as_right, self.as_left):
             served = which[hits.indices]
-            rows = np.flatnonzero(served != NONE)
+            rows = (served != NONE).nonzero()[0]
             yield served[rows], self.owners[hits.indices[rows]], hits.counts[rows]
 
 
@@ -198,7 +198,7 @@ class Candidates:
         has_products = self.products.has(stratum)
         if has_products:
             partners += self.products.partners_max(stratum, batch.first)
-        over_budget = np.flatnonzero(partners > batch.pair_budget.pairs_max)
+        over_budget = (partners > batch.pair_budget.pairs_max).nonzero()[0]
         if not has_products and not len(over_budget) and partners.sum() <= self._limits.found:
             owners = np.arange(new.start, new.stop)
             yield [*self._list(look_ups), *self._similar(batch, stratum, owners)]
@@ -277,7 +277,7 @@ class Candidates:
         """Return the values of new instances that another one may have too."""
         new = batch.values
         places = self._remembered.slots(new.owners) + new.slots
-        return new.take(np.flatnonzero(self.shared(batch).has(places)))
+        return new.take(self.shared(batch).has(places).nonzero()[0])
 
     def _count(self, look_ups: _LookUps) -> Ints:
         """Count the hits of each new instance."""
@@ -362,7 +362,7 @@ class Candidates:
         owners, ends = look_ups.owners[found], remembered.take("end_us", partners)
         window, is_symmetric = look_ups.asked(look_ups.as_right[found])
         oldest, newest = held_ends(remembered, owners, window, is_symmetric, self._lateness_us)
-        held = (ends >= np.repeat(oldest, counts)) & (ends <= np.repeat(newest, counts))
+        held = (ends >= oldest.repeat(counts)) & (ends <= newest.repeat(counts))
         held &= self._also_equal(look_ups, look_ups.as_right[found], owners, counts, partners)
         codes = codes_of_groups(owners, counts, partners, bases)
         yield codes if held.all() else codes[held]

@@ -96,7 +96,7 @@ class Compared:
 
     def spread(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Give every pair the value of its newer instance."""
-        return np.repeat(values, self.counts)
+        return values.repeat(self.counts)
 
     def code(self, row: int, equal: Iterable[tuple[int, int]]) -> Code:
         """Return a pair's signature by the (newer slot, older slot) that are equal."""

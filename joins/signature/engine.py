@@ -290,7 +290,7 @@ class SignatureProcessor(Classified):
         """Return how many instances of each shape some class can still use."""
         by_layout = self._remembered.layouts_of_use(horizon_us)
         by_shape: Counter[int] = Counter()
-        for layout in np.flatnonzero(by_layout).tolist():
+        for layout in by_layout.nonzero()[0].tolist():
             by_shape[self._layouts.layouts[layout].shape] += int(by_layout[layout])
         return by_shape
 

@@ -41,12 +41,12 @@ class JoinedValues:
         arrays = self._layouts.arrays
         counts = arrays.binding_counts[layouts]
         bindings = ranges(arrays.binding_starts[layouts], counts)
-        owners = np.repeat(np.arange(first, first + len(layouts)), counts)
+        owners = np.arange(first, first + len(layouts)).repeat(counts)
         hashes, _ = self._remembered.hashes
         slots = arrays.binding_slots[bindings]
         values = hashes[self._remembered.slots(owners) + slots]
         entries = NewValues(owners, arrays.binding_variables[bindings], slots, values)
-        new = entries.take(np.flatnonzero(values != EMPTY))
+        new = entries.take((values != EMPTY).nonzero()[0])
         if arrays.of_one_variable[layouts].max(initial=0) > self._limits.repeats:
             new = new.without_repeats()
         of_each = documents[new.owners - first]
@@ -65,8 +65,8 @@ class JoinedValues:
         hashes, _ = remembered.hashes
         found = np.zeros(len(hashes) - start, np.bool_)
         found[: len(known)] = known
-        rest = np.flatnonzero(~found)
-        owners = np.repeat(new, counts)[rest]
+        rest = (~found).nonzero()[0]
+        owners = new.repeat(counts)[rest]
         found[rest] = self.indexes.shared(hashes[start:][rest], owners)
         return SharedSlots(start, found)
 

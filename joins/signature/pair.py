@@ -282,7 +282,7 @@ def _in_one_list(
     first, _ = remembered.hashes
     newer, i = _shared_slots(pairs, shared)
     counts = pairs.older_count[newer]
-    which, i = np.repeat(newer, counts), np.repeat(i, counts)
+    which, i = newer.repeat(counts), i.repeat(counts)
     j = ranges(np.zeros_like(counts), counts)
     starts = pairs.spread(pairs.newer)
     rows = np.flatnonzero(first[starts[which] + i] == first[pairs.older[which] + j])

@@ -90,7 +90,7 @@ class Products:
         """
         (first,) = self._remembered.first_from(np.array([since_us]))
         numbers = self._remembered.numbers()
-        numbers = numbers[np.searchsorted(numbers, first) :]
+        numbers = numbers[numbers.searchsorted(first) :]
         layouts = self._remembered.take("layout", numbers)
         return [
             (numbers[self._fits(sides[not is_right])[layouts]], is_right)

@@ -153,11 +153,11 @@ class TupleColumns:
 def _expand(entries: list[ViewEntry], inverse: Ints) -> tuple[Ints, Ints, Ints]:
     """Give every place in `inverse` a row for each tuple of its entry: place, tuple, class."""
     sizes = np.array([len(entry.classes) for entry in entries], np.int64)
-    starts = np.cumsum(sizes) - sizes
+    starts = sizes.cumsum() - sizes
     counts = sizes[inverse]
     which = ranges(starts[inverse], counts)
     classes = np.concatenate([np.zeros(0, np.int64), *(entry.classes for entry in entries)])
-    return np.repeat(np.arange(len(inverse)), counts), which, classes[which]
+    return np.arange(len(inverse)).repeat(counts), which, classes[which]
 
 
 def without_failed(

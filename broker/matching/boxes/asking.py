@@ -88,7 +88,7 @@ class AskingTuples:
         """Return which rows have a place `k`, and where its value is."""
         has = np.array([len(places) > k for places in of_forms], np.bool_)
         table = np.array([places[k] if len(places) > k else SPAN for places in of_forms])
-        own = np.flatnonzero(has[which])
+        own = has[which].nonzero()[0]
         return own, self.points.values_at(rows[own], *table[which[own]].T)
 
     def _with_words(

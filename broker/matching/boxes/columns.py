@@ -28,7 +28,7 @@ def distinct(numbers: Ints) -> tuple[Ints, Ints, Ints]:
         return np.unique(numbers, return_index=True, return_inverse=True)
     first = np.full(size, -1)
     first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
-    found = np.flatnonzero(first >= 0)
+    found = (first >= 0).nonzero()[0]
     places = np.empty(size, np.int64)
     places[found] = np.arange(len(found))
     return found, first[found], places[numbers]

@@ -291,15 +291,15 @@ class BoxIndex:
     def _find(self, run: _SortedBoxes, asks: Asks) -> Iterator[tuple[Ints, Ints]]:
         # In the order of the keys one search finds in the cache what the one before has read, and
         # only for the few keys that somebody has it is looked where they end.
-        order = np.argsort(asks.keys)
+        order = asks.keys.argsort()
         starts = np.empty(len(asks), np.int64)
-        starts[order] = np.searchsorted(run.keys, asks.keys[order], "left")
+        starts[order] = run.keys.searchsorted(asks.keys[order], "left")
         is_there = run.keys[np.minimum(starts, len(run.keys) - 1)] == asks.keys
-        some = np.flatnonzero(is_there)
+        some = is_there.nonzero()[0]
         if not len(some):
             return
         starts = starts[some]
-        stops = np.searchsorted(run.keys, asks.keys[some], "right")
+        stops = run.keys.searchsorted(asks.keys[some], "right")
         # A key of another form may be the same by chance; `_hold` tells them apart.
         kind, opposite = run.leading[:, starts]
         stops = _first_above(run.leads, starts, stops, self._limits(kind, asks, some))
@@ -310,18 +310,18 @@ class BoxIndex:
         floors[floors == -np.inf] = np.nan  # nothing is below: a loose bound, too, has this number
         starts = _first_above(run.leads, starts, stops, floors)
         counts = stops - starts
-        ends = np.cumsum(counts)
+        ends = counts.cumsum()
         at = 0
         while at < len(some):
             # At least one ask; one that has more boxes is listed alone.
             before = int(ends[at - 1]) if at else 0
-            until = max(at + 1, int(np.searchsorted(ends, before + self._listed_max, "right")))
+            until = max(at + 1, int(ends.searchsorted(before + self._listed_max, "right")))
             part = slice(at, until)
             at = until
             if ends[until - 1] == before:
                 continue
             numbers = run.numbers[ranges(starts[part], counts[part])]
-            which = np.repeat(some[part], counts[part])
+            which = some[part].repeat(counts[part])
             held = self._hold(numbers, which, asks)
             if held.any():
                 yield which[held], numbers[held]

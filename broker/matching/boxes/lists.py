@@ -44,7 +44,7 @@ class GrowingLists:
         at = ranges(starts, counts)
         if not len(at):
             return at, at, [at] * self._width
-        own = np.repeat(np.arange(len(lists)), counts)
+        own = np.arange(len(lists)).repeat(counts)
         return own, at - starts[own], [column[at].astype(np.int64) for column in self._rows]
 
     def _extent(self, lists: Ints) -> tuple[Ints, Ints]:
@@ -62,7 +62,7 @@ class GrowingLists:
             flat = chain.from_iterable(flat)
         rows = np.fromiter(flat, np.int64).reshape(-1, self._width)
         first = int(self._starts[np.array([self._lists])][0])
-        ends = first + np.cumsum([len(each) for each in waiting])
+        ends = first + np.array([*map(len, waiting)]).cumsum()
         self._starts.write(self._lists + 1 + np.arange(len(waiting)), ends)
         self._lists += len(waiting)
         at = first + np.arange(len(rows))

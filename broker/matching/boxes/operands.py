@@ -70,7 +70,7 @@ class Operands:
         rows = pa.Table.from_batches([part.select(_COLUMNS) for _, part in found], _SCHEMA)
         values, starts = _flat(rows.column("vals"))
         nodes = _flat(rows.column("nodes"))[0].to_numpy()
-        shared = values.take(pa.array(np.flatnonzero(nodes == SHARED)))
+        shared = values.take(pa.array((nodes == SHARED).nonzero()[0]))
         leaves, leaf_starts = _flat(rows.column("leaves"))
         numbers = np.array([number for some, _ in found for number in some], np.int64)
         return cls(
@@ -98,13 +98,13 @@ class Operands:
     @property
     def are_documents(self) -> Flags:
         """Which instances are documents, and no tuples of inner operators."""
-        are_alone: Flags = np.diff(self.leaf_starts) == 1
+        are_alone: Flags = self.leaf_starts[1:] - self.leaf_starts[:-1] == 1
         are_alone &= self.leaves[self.leaf_starts[:-1]] == self.numbers
         return are_alone
 
     def at(self, instances: Ints) -> Ints:
         """Return the places of instances, which are there."""
-        return np.searchsorted(self.numbers, instances)
+        return self.numbers.searchsorted(instances)
 
     def match_ids(self, places: Ints) -> CodedTexts:
         """Return the match ids of some instances, by their places."""
@@ -189,8 +189,8 @@ class Operands:
         # A tuple may be of one document as well, which is then another instance than that.
         first = self.leaves[self.leaf_starts[:-1]]
         shared: Flags = first[left] == first[right]
-        is_wide = np.diff(self.leaf_starts) > 1
-        rows = np.flatnonzero(~shared & (is_wide[left] | is_wide[right]))
+        is_wide = self.leaf_starts[1:] - self.leaf_starts[:-1] > 1
+        rows = (~shared & (is_wide[left] | is_wide[right])).nonzero()[0]
         leaves: dict[int, frozenset[int]] = {}
         for row, one, other in zip(
             rows.tolist(), left[rows].tolist(), right[rows].tolist(), strict=True

@@ -105,7 +105,7 @@ class Points:
         apart = docids[right] - docids[left]
         apart = np.where(apart == 0, depths[right] - depths[left], apart)
         is_right = apart > 0
-        if len(tied := np.flatnonzero((apart == 0) & (left != right))):
+        if len(tied := ((apart == 0) & (left != right)).nonzero()[0]):
             ids = self.operands.rows.column("match_id")
             both = (ids.take(pa.array(each[tied])).to_pylist() for each in (left, right))
             is_right[tied] = [one < other for one, other in zip(*both, strict=True)]

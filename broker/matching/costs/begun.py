@@ -82,10 +82,10 @@ class _Counts:
         """Add to counts."""
         numbers, newest, *counts = columns[:, columns[2:].any(axis=0)]
         at = numbers * _NEWEST + newest
-        order = np.argsort(at)
-        first = np.flatnonzero(np.diff(at[order], prepend=-1))
+        order = at.argsort()
+        first = np.diff(at[order], prepend=-1).nonzero()[0]
         at, sums = at[order][first], np.add.reduceat(np.stack(counts)[:, order], first, axis=1)
-        places = np.searchsorted(self.at, at)
+        places = self.at.searchsorted(at)
         is_new = np.append(self.at, -1)[places] != at
         self.counts[:, places[~is_new]] += sums[:, ~is_new]
         if is_new.any():
@@ -100,7 +100,7 @@ class _Counts:
 
     def of(self, numbers: Ints) -> tuple[Ints, Ints]:
         """Return the places of what some queries have, and how many each has."""
-        first, last = np.searchsorted(self.at, np.stack([numbers, numbers + 1]) * _NEWEST)
+        first, last = self.at.searchsorted(np.stack([numbers, numbers + 1]) * _NEWEST)
         return ranges(first, last - first), last - first
 
 
@@ -175,7 +175,7 @@ class Begun:
 
     def _numbers_of_set(self, queries: NumberedQueries, revision_of: Callable[[str], int]) -> Ints:
         found = self._of_set[queries.numbers]
-        new = np.flatnonzero(found == _UNKNOWN)
+        new = (found == _UNKNOWN).nonzero()[0]
         if len(new):
             names = [queries[i] for i in new.tolist()]
             found[new] = self.numbers(zip(names, map(revision_of, names), strict=True))
@@ -229,7 +229,7 @@ class Begun:
             counts.add(columns)
             are_found = np.zeros(len(self), np.bool_)
             are_found[told] = are_found[columns[0]] = True
-            spent = self._spent(block, np.flatnonzero(are_found))
+            spent = self._spent(block, are_found.nonzero()[0])
         if 2 * len(counts.at) < len(self):
             self._number_anew(counts)
         return spent
@@ -239,7 +239,7 @@ class Begun:
         places, several = counts.of(numbers)
         are_some = counts.counts[:, places].any(axis=0)
         places = places[are_some]
-        keys = [self._keys[i] for i in np.repeat(numbers, several)[are_some].tolist()]
+        keys = [self._keys[i] for i in numbers.repeat(several)[are_some].tolist()]
         return _SpentInBlock(
             keys, block, np.stack([counts.at[places] % _NEWEST, *counts.counts[:, places]])
         )

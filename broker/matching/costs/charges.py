@@ -179,7 +179,7 @@ class _Sorted:
             which, docids, amounts = which[order], docids[order], amounts[:, order]
         begins = _changes(which)
         of_document = begins | _changes(docids)
-        by_document, starts = np.flatnonzero(of_document), np.flatnonzero(begins)
+        by_document, starts = of_document.nonzero()[0], begins.nonzero()[0]
         first = starts
         if len(by_document) < len(which):
             amounts = np.add.reduceat(amounts, by_document, axis=1)

@@ -78,7 +78,7 @@ class MatchedDocuments:
 
     def _read(self, number: int) -> Leaf:
         for numbers, rows in self._parts:
-            at = int(np.searchsorted(numbers, number))
+            at = int(numbers.searchsorted(number))
             if at < len(numbers) and numbers[at] == number:
                 (leaf,) = Leaf.read([number], rows.slice(at, 1))
                 return leaf

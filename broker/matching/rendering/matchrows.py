@@ -142,7 +142,7 @@ class MatchRows:
         (each_length, each_size), of_hit = distinct_rows([lengths, sizes])
         layouts = zip(each_length.tolist(), each_size.tolist(), strict=True)
         for layout, (length, size) in enumerate(layouts):
-            own = np.flatnonzero(of_hit == layout)
+            own = (of_hit == layout).nonzero()[0]
             parts = (readers[own, None], leaves[own, :length], visible[own, :size])
             numbers[own], first = self._number(np.concatenate(parts, axis=1))
             some = own[first]

@@ -101,7 +101,7 @@ class WitnessTuples:
         texts = np.empty(len(rows), np.object_)
         for own in np.split(order := np.argsort(patterns, kind="stable"), _ends(patterns[order])):
             if len(own):
-                has = np.flatnonzero(assigned[own[0]])
+                has = assigned[own[0]].nonzero()[0]
                 texts[own] = self._of_pattern(rows[own], has, labels[which[own[0]]])
         spelled: list[str] = texts.tolist()
         return spelled

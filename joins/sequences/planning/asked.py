@@ -144,7 +144,7 @@ class AskedRules:
     def _each(self, rules: Ints, starts: str, counts: str) -> Iterator[tuple[Ints, Ints]]:
         first, count = self._rules[starts][rules], self._rules[counts][rules]
         for k in range(int(count.max(initial=0))):
-            own = np.flatnonzero(count > k)
+            own = (count > k).nonzero()[0]
             yield own, first[own] + k
 
     def are_equalities(self, rules: Ints) -> Flags:

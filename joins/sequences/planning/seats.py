@@ -121,7 +121,7 @@ class Seats:
         """Return, for each of some seats, its rules: which seat it is, and the rule."""
         counts = self["rule_count"][seats]
         rules = self._rules["rule"][ranges(self["rules"][seats], counts)]
-        return np.repeat(np.arange(len(seats)), counts), rules
+        return np.arange(len(seats)).repeat(counts), rules
 
     def keys_of(self, seats: Ints) -> Iterator[tuple[Ints, Ints]]:
         """Yield the keys of some seats, one of each at a time: which seats, and their places."""

@@ -48,7 +48,7 @@ class Terms:
         codes = terms * _LAYOUTS + layouts
         if not len(self._codes):
             return np.full(len(codes), -1, np.int64)
-        at = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
+        at = np.minimum(self._codes.searchsorted(codes), len(self._codes) - 1)
         return np.where(self._codes[at] == codes, self._places[at], -1)
 
     def _learn(self) -> None:
