@@ -135,6 +135,7 @@ class Compiler:
         self.derived: dict[str, Call | PathFrom | ValuesFrom] = {}
         self.instants: dict[str, Call] = {}
         self.block_of_term = self.block_of
+        self._reads_variables = not others
         if others:
             self._look_at_terms(others)
         self.shown = frozenset(self.visible())
@@ -284,16 +285,21 @@ class Compiler:
     def _side(self, operator: Operator, side: int, needed: frozenset[str]) -> Side:
         """Return an operand of an operator, with the texts that are made of it to be joined by."""
         node = cast(PlainNode, (operator.left, operator.right)[side])
-        made = texts_made([self.choice[id(operator)]], side)
+        made: tuple[Made, ...] = ()
+        if not self._reads_variables:  # as it mostly does
+            made = texts_made([self.choice[id(operator)]], side)
         # Alternatives with the same matches read the same: these are put together by strata.
-        if isinstance(node, int) and not (made or texts_made(operator.disjuncts, side)):
+        has_others = len(operator.disjuncts) > 1
+        is_read = not made and not (has_others and texts_made(operator.disjuncts, side))
+        if isinstance(node, int) and is_read:
             return self.joined_side(node, needed)
         below = self.operand(node, needed)
         if isinstance(node, int):
             # Nothing is joined: what is handed on is kept for those above alone.
             below = self.clauses[-1] = replace(below, window_us=0)
         names = {each.name for own in made for each in operand_parameters(own.operand)}
-        self.hand_on(node, below, ByData.NO, (), data_named(names, self.texts), made)
+        data = data_named(names, self.texts) if names else ()
+        self.hand_on(node, below, ByData.NO, (), data, made)
         node_of = {t: i for i, t in enumerate(below.carried, 1)}
         first = 1 + len(below.carried)
         node_of |= {term(each.operand): first + below.tested.index(each) for each in made}

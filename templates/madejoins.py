@@ -16,7 +16,7 @@ from templates.box import Made
 from templates.comparisons import Comparison, comparisons_of, conjunction
 from templates.derived import as_derived
 from templates.ordered import Kept, Ordered, PlainNode, Repeated, blocks_of
-from xscl.query import Derived, Disjunct, Operator, Query, ValueJoin
+from xscl.query import Derived, Disjunct, Operator, Query, ValueJoin, VariableValue
 from xscl.textjoins import text_join
 
 __all__ = ["texts_made", "with_made_joins"]
@@ -24,9 +24,13 @@ __all__ = ["texts_made", "with_made_joins"]
 
 def texts_made(disjuncts: Iterable[Disjunct], side: int) -> tuple[Made, ...]:
     """Return the texts of one side that conjunctions join by, and that stage 1 does not make."""
-    joins = (join for each in disjuncts for join in each.value_joins)
-    joined = ((join.left, join.right)[side] for join in joins)
-    return tuple(dict.fromkeys(Made(each) for each in joined if as_derived(each) is None))
+    found: dict[Made, None] = {}
+    for disjunct in disjuncts:
+        for join in disjunct.value_joins:
+            joined = join.right if side else join.left
+            if type(joined) is not VariableValue and as_derived(joined) is None:  # as hardly ever
+                found[Made(joined)] = None
+    return tuple(found)
 
 
 def with_made_joins(query: Query, node: PlainNode) -> Any:
@@ -36,13 +40,15 @@ def with_made_joins(query: Query, node: PlainNode) -> Any:
     """
 
     def within(each: PlainNode) -> Any:
-        return with_made_joins(query, each)
+        return each if isinstance(each, int) else with_made_joins(query, each)
 
     match node:
-        case Operator():
-            sides = within(node.left), within(node.right)
-            asked = tuple([_joined(query, node, each) for each in node.disjuncts])
-            if sides == (node.left, node.right) and asked == node.disjuncts:
+        case Operator(left=left, right=right, disjuncts=disjuncts):
+            sides = within(left), within(right)
+            asked = disjuncts
+            if not all(map(_has_pairs, disjuncts)):
+                asked = tuple([_joined(query, node, each) for each in disjuncts])
+            if asked is disjuncts and sides[0] is left and sides[1] is right:
                 return node
             return replace(node, left=sides[0], right=sides[1], disjuncts=asked)
         case Ordered(operands=operands):
@@ -54,10 +60,14 @@ def with_made_joins(query: Query, node: PlainNode) -> Any:
     return node
 
 
+def _has_pairs(asked: Disjunct) -> bool:
+    """Return whether pairs are looked up, or nothing is asked by which they could be."""
+    return bool(asked.value_joins or asked.similarity_joins) or not (asked.residuals or asked.tests)
+
+
 def _joined(query: Query, node: Operator, asked: Disjunct) -> Disjunct:
     """Return a conjunction of an operator that joins by texts that are made, if by nothing else."""
-    may_join = asked.residuals or asked.tests
-    if asked.value_joins or asked.similarity_joins or not may_join:  # as mostly
+    if _has_pairs(asked):
         return asked
     block_of = {variable.name: variable.block for variable in query.variables}
     sides = {*blocks_of(node.left)}, {*blocks_of(node.right)}

@@ -90,12 +90,12 @@ class Hits:
         if not are_made.any():
             return self
         choices: list[list[tuple[str, ...]]] = [[()]] * len(self)
-        make = {
-            each: [compile_operand(made.operand) for made in each.made] for each in self.clauses
+        values_of = {
+            terms: [compile_operand(made.operand) for made in terms.made] for terms in self.clauses
         }
         for hit, terms, reading in self.readings(np.flatnonzero(are_made)):
-            texts = [dict.fromkeys(map(spell, values(reading))) for values in make[terms]]
-            choices[hit] = [*product(*([text for text in own if text] for own in texts))]
+            texts = [map(spell, values(reading)) for values in values_of[terms]]
+            choices[hit] = [*product(*(filter(None, each) for each in texts))]
         found = self.take(np.repeat(np.arange(len(self)), [*map(len, choices)]))
         made = np.empty(len(found), np.object_)
         made[:] = [choice for each in choices for choice in each]

@@ -33,13 +33,22 @@ def clauses(text: str) -> list[Clause]:
         ("S//i->a JOIN {concat(a/k, b/l) = b/k, 1 h} S//i->b", 0),
         ("S//i->a JOIN {concat(a/k, a/l) = a/m, 1 h} S//i->b", 0),
         ("S//i->a JOIN {a/k + a/l = b/k, 1 h} S//i->b", 0),
+        ("S//i->a JOIN {concat($x, 'l') = b/k, 1 h} S//i->b", 0),
+        (f"{NAMES % '1 h'} LIMIT 2 PER 1 h", 1),
     ],
 )
 def test_a_text_of_one_operand_is_made_where_nothing_else_pairs(text: str, made: int) -> None:
     *below, root = clauses(text)
     places = [place for clause in below for place in clause.tested if isinstance(place, Made)]
     assert len(places) == made
-    assert bool(made) <= bool(root.query_class.template.value_joins)
+    joins = [each.query_class.template.value_joins for each in (*below, root)]
+    assert bool(made) <= any(joins)
+
+
+def test_a_block_that_is_handed_on_with_a_text_is_not_kept() -> None:
+    [block, root] = clauses(NAMES % "1 h")
+    assert block.window_us == 0
+    assert root.reach.under({}) == 3_600_000_000
 
 
 def test_alternatives_with_the_same_matches_have_one_stratum() -> None:

@@ -223,6 +223,8 @@ def test_a_text_of_several_values_of_one_side_is_looked_up() -> None:
     assert codes(text, warnings=True) == []
     decided = f"{text} UNLESS T//c GRACE 0 s".replace("JOIN", "FOLLOWED BY")
     assert codes(decided, warnings=True) == ["XS501"]
+    of_runs = text.replace("JOIN", "FOLLOWED BY") + "+ GRACE 0 s"
+    assert codes(of_runs, warnings=True) == ["XS501"]
     assert codes("S//a->x JOIN {x = y, 6h} T//b->y", warnings=True) == []
     _, [found] = xscl.check("S//a->x JOIN {, 6h} T//b->y")
     assert "pair" in found.message
