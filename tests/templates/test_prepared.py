@@ -341,6 +341,7 @@ def prepared(text: str) -> bool:
         "S//a[lang($k)]",
         "S//a[k->x] FOLLOWED BY {substring-after(x, $mark) = y, 1 h} S//b[k->y]",
         "S//a[k->x] FOLLOWED BY {lower-case(substring-after(x, $mark)) = y, 1 h} S//b[k->y]",
+        "S//a[k->x] JOIN {substring-after(x, $mark) = y, 1 h} S//b[k->y] LIMIT 1 PER 1 h",
         "(S//a[k->x] JOIN {replace(x, $k, 'b') = y, 1 h} S//b[k->y]) NEXT {, 1 h} S//c",
     ],
 )
