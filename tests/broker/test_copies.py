@@ -7,12 +7,13 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from support.budget_runs import MINUTE_US, Running
+from support.budget_runs import MINUTE_US, Running, Way
 from support.budgets import UNLIMITED
 from support.examples import is_searching
 
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.costs.budget import Budget
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS
 
 NEAR = "FROM S//i->a FOLLOWED BY {a/@k = b/@k, %s} S//i->b"
 QUERIES = {
@@ -60,8 +61,9 @@ CASES = product(range(12 if is_searching() else 1), enumerate(BUDGETS))
 @pytest.mark.parametrize(("seed", "budget"), [(s + i, b) for s, (i, b) in CASES], ids=str)
 def test_copies_agree_with_matches_made_one_by_one(seed: int, budget: Budget) -> None:
     runs = []
-    for odd in (1, 0, 4):
-        running = Running(QUERIES, budget).feed(documents(seed, odd=odd), (60, 9)[seed % 2])
+    for odd, made_bytes in ((1, 1 << 24), (0, 1), (4, 1 << 24)):
+        way = Way(limits=replace(DEFAULT_MATCHING_LIMITS, made_bytes=made_bytes))
+        running = Running(QUERIES, budget, way).feed(documents(seed, odd=odd), (60, 9)[seed % 2])
         pauses = {each.query: (each.docid, each.reason) for each in running.pauses}
         runs.append((sorted(running.lines), pauses, sorted(running.spent)))
     one_by_one, copied, mixed = runs

@@ -154,6 +154,7 @@ class _Copied:
         self._nbytes, self._costs = np.zeros((2, count), np.int64)
         self._are_read, self._are_others = np.zeros((2, count), np.bool_)
         self._are_read[_NO_PLACE] = True
+        self._joining: tuple[_Joining, _Joining, _Joining] | None = None
 
     def read(self, part: slice, asked: Flags) -> bool:
         """Read some more documents of those rows of a part that are asked for, the first of them.
@@ -176,6 +177,7 @@ class _Copied:
         self._nbytes[some], self._costs[some] = read.nbytes, read.costs
         self._are_others[some] = [text is None for text in read.spelled]
         self._are_read[some] = True
+        self._joining = None
         return True
 
     def are_others(self, part: slice | Ints) -> Flags:
@@ -226,17 +228,20 @@ class _Copied:
         return _ShownDocuments(*map(list, zip(*shown, strict=True)))
 
     def _in_columns(self, places: Ints) -> _ShownDocuments:
-        lines, keys, copies = self._joining
+        lines, keys, copies = self._joined()
         listed = [f"[{line}]" for line in lines.joined(places)]
         columns = np.ascontiguousarray(places.T)
         oldest = self._docids[columns].min(axis=0, initial=UNBOUNDED).tolist()
         return _ShownDocuments(listed, [*keys.joined(places)], oldest, [*copies.joined(places)])
 
-    @cached_property
-    def _joining(self) -> tuple[_Joining, _Joining, _Joining]:
-        lines = _Joining([leaf.line for leaf in self.leaves], ", ")
-        keys = _Joining([leaf.id for leaf in self.leaves], ",")
-        return lines, keys, _Joining([text or "" for text in self._spelled[:-1]], "")
+    def _joined(self) -> tuple[_Joining, _Joining, _Joining]:
+        """Return lines, keys and copies of the documents that have been read so far."""
+        if self._joining is None:
+            lines = _Joining([leaf.line for leaf in self.leaves], ", ")
+            keys = _Joining([leaf.id for leaf in self.leaves], ",")
+            copies = _Joining([text or "" for text in self._spelled[:-1]], "")
+            self._joining = lines, keys, copies
+        return self._joining
 
     @cached_property
     def _docids(self) -> Ints:
