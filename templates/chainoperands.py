@@ -90,7 +90,7 @@ def may_be_text(operand: Operand, text_folds: Container[str] = ()) -> bool:
 def is_number_of_element(operand: Operand) -> bool:
     """Return whether an operand is one number of each element."""
     match operand:
-        case VariableValue():
+        case VariableValue() | Call("end", ()):
             return True
         case Literal(value):
             return not isinstance(value, str)

@@ -14,9 +14,12 @@ from xscl.comparison import Call, Operand, term
 from xscl.functions import to_double
 from xscl.path import Literal
 
-__all__ = ["calculate", "calculated", "numbers_of"]
+__all__ = ["END", "calculate", "calculated", "numbers_of"]
 
 Doubles = npt.NDArray[np.float64]
+
+END = term(Call("end", ()))
+"""What the column of when elements end is called; it has no texts, but times."""
 
 _PLAIN = r"^-?[0-9]+(\.[0-9]+)?$"
 
@@ -55,7 +58,9 @@ def calculated(function: str, left: Any, right: Any) -> Any:
 
 
 def _doubles(texts: pa.Array) -> Doubles:
-    """Return texts as `xs:double`."""
+    """Return texts as `xs:double`, or times."""
+    if pa.types.is_integer(texts.type):
+        return np.asarray(texts.to_numpy().astype(np.float64))
     if pc.all(pc.match_substring_regex(texts, _PLAIN), min_count=0).as_py():
         return np.asarray(pc.cast(texts, pa.float64()).to_numpy(zero_copy_only=False))
     return np.array([to_double(text) for text in texts.to_pylist()], np.float64)

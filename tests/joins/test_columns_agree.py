@@ -177,8 +177,8 @@ def test_repetitions_behind_next_are_found_in_columns(
 
 
 SAID = (
-    "S//b[k = $k][p->x] FOLLOWED BY {y != $w, 9 s} S//a[p->y]+ {y >= n} FOLD {n = $p THEN n + 1}"
-    " FOLLOWED BY {z >= $p, 9 s} S//b[p->z] MATCH NEXT",
+    "S//b[k = $k][p->x] FOLLOWED BY {y != $w, 9 s} S//a[p->y]+ {y >= n, $g}"
+    " FOLD {n = $p THEN n + 1} FOLLOWED BY {z >= $p, 9 s} S//b[p->z] MATCH NEXT",
     "S//b[k = $k] NEXT {y >= $p, 9 s} S//a[p->y]+ WHILE {y = prev(y, $w)}",
     "S//b[k = $k][p->x] NEXT {, 9 s} S//a[k = $k][p->y]+ {x != $w OR y < $p} SAME (//k)",
     "S//b[k = $k] NEXT {, 9 s} S//a[p->y]+ {t != y OR n > $p} FOLD {n = $p THEN n + 1, t = $w"
@@ -190,7 +190,10 @@ SAID = (
 def test_runs_that_say_data_are_found_in_columns(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = [{"k": k, "p": p, "w": w} for k, p, w in (("0", 0, "2"), ("1", 2, ""), ("1", 3, "2"))]
+    given = [
+        {"k": k, "p": p, "w": w, "g": f"{p + 2} s"}
+        for k, p, w in (("0", 0, "2"), ("1", 2, ""), ("1", 3, "2"))
+    ]
     case = case_of_texts(text, random.Random(text), given)
     expected = lines(run_oracle(case))
     assert expected == lines(run_engine(case, limits=ONE_BY_ONE)) != []

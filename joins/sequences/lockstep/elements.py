@@ -20,7 +20,7 @@ from joins.sequences.lockstep.batchrows import BatchRows
 from joins.sequences.lockstep.charges import LISTED, charges_of
 from templates.chainoperands import ChainOperand, TextOf
 from templates.decision import TupleStream
-from templates.elementnumbers import numbers_of
+from templates.elementnumbers import END, numbers_of
 
 __all__ = ["ElementColumns", "ElementRead", "KeyCodes", "TextCodes", "read_elements"]
 
@@ -194,7 +194,7 @@ def read_elements(
     at = np.cumsum([0, *(len(own) for _, own in found)])
     values = np.empty((len(first), max(len(read.operands) for read, _ in found)))
     for (read, _), start, stop in zip(found, at, at[1:], strict=False):
-        column_of = partial(rows.first_values, read.stream)
+        column_of = partial(_column, rows, read.stream)
         for k, operand in enumerate(read.operands):
             if isinstance(operand, TextOf):
                 values[start:stop, k] = texts.of(column_of(operand.variable))
@@ -222,6 +222,13 @@ def read_elements(
     return ElementColumns(
         sources, first, documents, docids, *times, keys, data, values, extents, positions, charges
     )
+
+
+def _column(rows: BatchRows, stream: TupleStream, name: str) -> pa.Array:
+    """Return the values of a term of elements, or when they end."""
+    if name == END:
+        return pa.array(rows.ints("end_us")[rows.first_rows(stream)])
+    return rows.first_values(stream, name)
 
 
 def _codes_of(
