@@ -35,6 +35,7 @@ def clauses(text: str) -> list[Clause]:
         ("S//i->a JOIN {a/k + a/l = b/k, 1 h} S//i->b", 0),
         ("S//i->a JOIN {concat($x, 'l') = b/k, 1 h} S//i->b", 0),
         (f"{NAMES % '1 h'} LIMIT 2 PER 1 h", 1),
+        ("S//i->a JOIN {concat(a/k, $x) = b/k, 1 h} S//i->b LIMIT 2 PER 1 h", 1),
     ],
 )
 def test_a_text_of_one_operand_is_made_where_nothing_else_pairs(text: str, made: int) -> None:
