@@ -27,7 +27,8 @@ def name_variables(
     views: dict[int, VariableView] = {}
     for number in sorted({*definitions, *of_tuples}):
         if number in of_tuples:
-            views[number] = VariableView(number, of_tuples[number], "", ())
+            [_, made], *_ = uses.get(number, [("", of_tuples[number])])
+            views[number] = VariableView(number, made, "", ())
             continue
         definition = definitions[number]
         if definition.step is None:

@@ -149,6 +149,10 @@ class SurveyedQuery:
             for t, v in zip(below.handed_on, handed_on, strict=True)
             if v in kept
         ]
+        first = len(below.carried)
+        for t, v in zip(below.handed_on[first:], handed_on[first:], strict=True):
+            if t:
+                self.uses[v].append((self.query.id, self.labels.get(t, t)))
         return SideView(None, *self._called(below), tuple(nodes))
 
     def _called(self, below: Clause) -> tuple[int | None, str]:
