@@ -268,6 +268,9 @@ class PlainNodes:
             window = first.window
             if window == Window(INFINITE_US) and isinstance(around.within, Parameter):
                 window, is_whole = around.within, True
+            elif isinstance(around.within, Parameter):
+                asked = Disjunct(residuals=at_most(around.within))
+                disjuncts = self.all_of(disjuncts, (asked,))
             if isinstance(window, Parameter):
                 given = window
         else:

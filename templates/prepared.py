@@ -30,7 +30,6 @@ from xscl.counting import counts_chain, is_counted
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode, TreePattern, Values
 from xscl.query import (
-    INFINITE_US,
     Absence,
     AbsenceKind,
     From,
@@ -38,7 +37,6 @@ from xscl.query import (
     Operator,
     Query,
     Repetition,
-    Window,
     operand_parameters,
 )
 from xscl.sequence import Unit, absences_at, decides, is_chain, nodes_below
@@ -103,18 +101,18 @@ def _is_length_of_more(query: Query, source: From) -> bool:
     absences, node = absences_at(source.node)
     if _are_runs(node):
         return not all(each.kind is AbsenceKind.BETWEEN for each in absences)
-    return not _has_no_windows(source.node)
+    return not _is_of_operators(source.node)
 
 
-def _has_no_windows(node: Node) -> bool:
-    """Return whether WITHIN is the window of all operators below it; UNLESS may have its own."""
+def _is_of_operators(node: Node) -> bool:
+    """Return whether a node is of operators alone, and what is absent between their operands."""
     if isinstance(node, (int, Unit)):
         return True
     if isinstance(node, Absence) and node.kind is AbsenceKind.BETWEEN:
-        return _has_no_windows(node.operand)
-    if not isinstance(node, Operator) or node.window != Window(INFINITE_US):
+        return _is_of_operators(node.operand)
+    if not isinstance(node, Operator):
         return False
-    return _has_no_windows(node.left) and _has_no_windows(node.right)
+    return _is_of_operators(node.left) and _is_of_operators(node.right)
 
 
 def _are_runs(node: Node) -> bool:

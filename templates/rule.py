@@ -17,8 +17,8 @@ from xscl.evaluation import (
     values_of_optional,
 )
 from xscl.functions import to_double
-from xscl.path import Literal
-from xscl.query import Operand, PathFrom, Residual, SimilarityJoin, VariableValue, term
+from xscl.path import Literal, Parameter
+from xscl.query import Call, Operand, PathFrom, Residual, SimilarityJoin, VariableValue, term
 
 __all__ = [
     "OPERATORS",
@@ -35,6 +35,9 @@ OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 """Operators of comparisons, by number: from the third on they compare numbers."""
 
 
+_DURATION = Call("dur", ())
+
+
 class Rule:
     """A conjunction: `joins`, `comparisons` of two terms, and a `condition` of what is left.
 
@@ -45,7 +48,8 @@ class Rule:
     the condition too, and so is `similar`, a similarity join.  `is_found_by_words` says that rows
     can be looked up by it: nothing is equal, and its right set is of the terms `last`, those of the
     operand that stands last.  `score` is a measure that is held against data, at the lowest
-    threshold: it is no part of the condition.
+    threshold: it is no part of the condition.  Rows are no longer together than `within` says, if
+    that is a term.
     """
 
     def __init__(
@@ -65,9 +69,14 @@ class Rule:
         self.score = None if score is None else compile_score(score.residual)
         self.comparisons: list[tuple[str, int, str]] = []
         further: list[Residual] = []
+        self.within = ""
+        given = {value.parameter: value.term for value in asked.given}
         for each in asked.rest.residuals:
             left, right = each.left, each.right
-            if isinstance(left, VariableValue) and isinstance(right, VariableValue):
+            is_within = left == _DURATION and each.operator == "<=" and not self.within
+            if is_within and isinstance(right, Parameter) and right.name in given:
+                self.within = given[right.name]
+            elif isinstance(left, VariableValue) and isinstance(right, VariableValue):
                 operator = OPERATORS.index(each.operator)
                 self.comparisons.append((left.variable, operator, right.variable))
             else:
@@ -87,7 +96,7 @@ class Rule:
     @property
     def has_numbers(self) -> bool:
         """Whether it compares numbers."""
-        return any(operator > 1 for _, operator, _ in self.comparisons)
+        return bool(self.within) or any(operator > 1 for _, operator, _ in self.comparisons)
 
 
 def _with(given: tuple[HadValue, ...], condition: Condition) -> Condition:

@@ -130,6 +130,12 @@ class RuleConditions:
             x, y = self._contenders.numbers(a), self._contenders.numbers(b)
             outcomes = [are_equal, ~are_equal, x < y, x <= y, x > y, x >= y]
             holds[own] &= np.choose(operators, outcomes)
+        lengths = self._plan.asked.lengths(rules)
+        bounded = np.flatnonzero(lengths >= 0)
+        if len(bounded):
+            slots = self._slots(lengths[bounded], [side[bounded] for side in sides])
+            lengths_us = self._contenders.numbers(slots)
+            holds[bounded] &= (end_us - start_us)[bounded] <= lengths_us
         self._compare_words(rules, sides, holds)
         self._test(rules, sides, (start_us, end_us), holds)
         return holds

@@ -294,6 +294,8 @@ STATEMENTS = (
     "S//a[k->x] UNLESS {x = y, $within} *//b[k->y] UNLESS {, $shortest} S//c UNLESS {, W} S//a",
     "*//c NEXT {, W} (S//a UNLESS {, $within} *//b UNLESS {, W} S//c[k = $key])",
     "*//a NEXT *//b NEXT *//c WITHIN $within",
+    "*//a NEXT {, W} *//b NEXT *//c UNLESS S//a WITHIN $within",
+    "S//a[k->x] NEXT {x = y, W} (*//b[k->y] NEXT {, W} *//c) WITHIN $within",
     "S//a[k->x] NEXT (*//b[k->y] FOLLOWED BY {y = z} S//c[k->z]) UNLESS *//a WITHIN $within",
     "((S//a JOIN *//b) NEXT S//c UNLESS {, $shortest} S//b WITHIN $within) NEXT {, W} *//c",
     "S//a[k->x] FOLLOWED BY {x = y, $long} *//b[k->y] UNLESS {x = z, $within} *//c[k->z]",

@@ -266,7 +266,9 @@ def prepared(text: str) -> bool:
         "S//a NEXT S//b[k = $k] UNLESS {, $other} S//c[k != $k] WITHIN $within",
         "S//a UNLESS {, $within} S//b UNLESS {, 1 h} S//c",
         "S//a UNLESS {, $within} S//b UNLESS {, $other} S//c UNLESS {, 1 h} S//d",
-        # WITHIN is the window of all operators that have none.
+        # WITHIN is the window of operators that have none, and a condition of others.
+        "S//a NEXT {, 1 h} S//b WITHIN $within",
+        "S//a NEXT S//b NEXT {, 1 h} S//c UNLESS {, $other} S//d WITHIN $within",
         "S//a NEXT S//b NEXT S//c WITHIN $within",
         "S//a NEXT (S//b FOLLOWED BY S//c UNLESS {, 1 h} S//d) NEXT S//c WITHIN $within",
         # A window of what competes is a threshold, or is asked.
@@ -352,7 +354,6 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "S//a NEXT {, 1 h} S//b WITHIN $within",
         "(S//a NEXT S//b WITHIN $other) NEXT S//c WITHIN $within",
         "S//a NOT FOLLOWED BY S//b WITHIN $within",
         "S//a[k = $k] FOLLOWED BY S//b+ WITHIN $within MATCH NEXT",

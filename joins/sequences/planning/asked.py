@@ -36,7 +36,7 @@ class AskedRules:
         self._rules = Columns(
             dict.fromkeys(("joins", "join_count", "comparisons", "comparison_count"), np.int32)
             | {"has_condition": np.bool_, "is_found_by_words": np.bool_, "has_score": np.bool_}
-            | {"list": np.int64, "listed": np.int64, "similar": np.int32}
+            | {"list": np.int64, "listed": np.int64, "within": np.int64, "similar": np.int32}
         )
         self._similar = Columns(
             dict.fromkeys(("left_term", "right_term", "left_kind", "right_kind"), np.int64)
@@ -72,6 +72,7 @@ class AskedRules:
             has_condition=rule.condition is not None,
             list=-1 if rule.listed is None else self._terms.number(rule.listed[0]),
             listed=-1 if rule.listed is None else self._terms.number(rule.listed[1]),
+            within=self._terms.number(rule.within) if rule.within else -1,
             similar=-1 if rule.similar is None else self._add_similar(rule.similar),
             is_found_by_words=rule.is_found_by_words,
             has_score=rule.score is not None,
@@ -117,6 +118,11 @@ class AskedRules:
         """Return of rules the term that is a list, and the one that is in it; -1 where none is."""
         return self._rules["list"][rules], self._rules["listed"][rules]
 
+    def lengths(self, rules: Ints) -> Ints:
+        """Return of rules the term that says how long rows are together; -1 where none does."""
+        terms: Ints = self._rules["within"][rules]
+        return terms
+
     def similar(self, rules: Ints) -> SimilarRules:
         """Return the similarity joins of the rules that have one."""
         numbers = self._rules["similar"][rules]
@@ -150,7 +156,7 @@ class AskedRules:
     def are_equalities(self, rules: Ints) -> Flags:
         """Return which rules ask for nothing but equalities."""
         is_more = self._rules["has_condition"][rules] | (self._rules["comparison_count"][rules] > 0)
-        is_more |= self._rules["has_score"][rules]
+        is_more |= self._rules["has_score"][rules] | (self._rules["within"][rules] >= 0)
         equalities: Flags = ~is_more
         return equalities
 
