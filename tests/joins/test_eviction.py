@@ -269,14 +269,17 @@ def test_shards_hear_of_tuples_that_are_to_be_joined_for_longer(
     assert (processor.figures()["values"] > 3_000) == is_kept
 
 
-@pytest.mark.parametrize(("engine", "shards"), [*((each, 1) for each in ENGINES), (None, 2)])
-def test_what_nobody_asks_for_goes_at_any_time(engine: EngineName | None, shards: int) -> None:
+@pytest.mark.parametrize(
+    ("engine", "shards", "at_us"),
+    [*((each, 1, UNBOUNDED) for each in ENGINES), ("signatures", 1, 0), ("signatures", 2, 0)],
+)
+def test_what_nobody_asks_for_goes_at_any_time(engine: EngineName, shards: int, at_us: int) -> None:
     (query,) = xscl.parse(BUSY.replace("B//", "*//"), id="q")
     join = Join(0, shards, limits=replace(SMALL_SHARDS, counted_instances=1))
     running = Engine(
         [RegisteredQuery(query)],
         lateness_us=0,
-        engine=engine or "signatures",
+        engine=engine,
         processor=join.processor(None),
         limits=EAGER,
     )
@@ -286,7 +289,7 @@ def test_what_nobody_asks_for_goes_at_any_time(engine: EngineName | None, shards
     assert running.figures()["documents"] == 5
     running.queries.remove("q")
     running.processor.begin_batch()
-    running.processor.evict(UNBOUNDED)
+    running.processor.evict(at_us)
     assert running.figures()["documents"] == 0
 
 
