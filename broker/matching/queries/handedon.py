@@ -165,7 +165,8 @@ class HandedOn:
         strings = strings_of(clause, values)
         if strings is not None and strings not in by_strings:
             # Of a million assignments mostly each is the first with its strings.
-            by_strings[strings] = self._use(clause, strings, window_us, point, kept_us)
+            given = _given(clause, values)
+            by_strings[strings] = self._use(clause, strings, window_us, point, kept_us, given)
             return
         box = _box(clause, values, window_us, point)
         if box.bounds and _is_empty(box):
@@ -240,9 +241,7 @@ class HandedOn:
         # The window and the point are the use's.
         asks_more = box.bounds or box.excluded or box.taken or box.data
         asked = box if asks_more else box.equal
-        # What tuples say is the same for all who ask with these strings.
-        read = parameters_read(clause) if clause.unheld else ()
-        given = {name: values[name] for name in read} if read else _NO_VALUES
+        given = _given(clause, values)
         return self._use(clause, asked, box.window_us, box.point, kept_us, given)
 
     def _use(
@@ -265,6 +264,12 @@ class HandedOn:
         use = self._classes.enter(self._member, clause, window_us, topic, kept_us, asked)
         use.beside = self._shared[clause.stream]
         return use
+
+
+def _given(clause: Clause, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a clause's tuples are asked for, which all who ask with its strings give."""
+    read = parameters_read(clause)
+    return {name: values[name] for name in read} if read else _NO_VALUES
 
 
 def _kept_us(window_us: int, above_us: int) -> int:
