@@ -428,7 +428,7 @@ class Compiler:
 
         Those have texts that are `made` of them, too.
         """
-        clause.unheld += unheld_data(clause, data, had) if data else ()
+        clause.unheld += unheld_data(clause, data, had, by_data) if data else ()
         tested: tuple[TestedPlace, ...] = ()
         is_common = self.is_common(clause) and not clause.unheld
         if is_common or made or self.query.parameters or self.has_choices:

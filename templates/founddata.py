@@ -136,10 +136,15 @@ def found_together(clause: Clause, had: Collection[str], *, asks_each: bool) -> 
     return FoundBy(tuple([numbers[test] for test in in_order])) if len(in_order) > 1 else None
 
 
-def unheld_data(clause: Clause, every: Iterable[Test], had: Collection[str]) -> tuple[Test, ...]:
-    """Return the data, among some, that nothing in a clause's box is held against."""
-    own = {as_datum(test) for test in _numbers(clause, had)}
-    return tuple([test for test in every if test not in own])
+def unheld_data(
+    clause: Clause, every: Iterable[Test], had: Collection[str], by_data: ByData
+) -> tuple[Test, ...]:
+    """Return the data, among some, that tuples do not say as what a clause's box asks for."""
+    own: Collection[Test] = _numbers(clause, had)
+    if by_data is ByData.NO:
+        own = [test for test in own if not (test.looks_in_texts or test.is_asked)]
+    said = {as_datum(test) for test in own}
+    return tuple([test for test in every if test not in said])
 
 
 @lru_cache(maxsize=256)
