@@ -57,6 +57,7 @@ from histories.clauses import HISTORY_CLAUSES, decided  # noqa: E402
 from histories.decided import ordered_history, repeated_history  # noqa: E402
 from histories.history import history_matches, parse_history  # noqa: E402
 from histories.limited import limited_history  # noqa: E402
+from histories.made import made_history  # noqa: E402
 from histories.runs import random_way, run_history  # noqa: E402
 from histories.similar import similar_history  # noqa: E402
 from histories.strategies import random_history  # noqa: E402
@@ -83,6 +84,7 @@ HISTORIES: dict[str, Callable[[int], str]] = {
     "ordered": ordered_history,
     "repeated": repeated_history,
     "outcomes": limited_history,
+    "shared": made_history,
 }
 
 LEFT_OUT = "left out, too large for the oracle"

@@ -14,14 +14,12 @@ import pytest
 from support.examples import examples, is_searching
 from xdist.scheduler import LoadFileScheduling
 
-from broker.pipeline.thisprocess import set_up_process
-
 # Tests start hundreds of processes, which would each compile all modules again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# Do without pandas, and look for cycles seldom: most is spared where most is imported.
-set_up_process()
+# Look for cycles seldom: most is spared where most is imported.
+gc.set_threshold(100_000, 10, 10)
 
 # Starts of Spark read their classes from here; `tests/support/class_archive.py` says why.
 CLASSES = Path(sys.prefix) / "java-classes"

@@ -129,6 +129,11 @@ SEARCHES = (
         "benchmarks/oracle_run.py --outcomes --dynamic --cases {cases} --seed {seed} --processes 2",
     ),
     Search(
+        "random histories of texts that are made of several values and of data against the oracle",
+        1_000,
+        "benchmarks/oracle_run.py --shared --dynamic --cases {cases} --seed {seed} --processes 2",
+    ),
+    Search(
         "random histories of queries and subscriptions against the oracle",
         5_000,
         "benchmarks/oracle_run.py --dynamic --cases {cases} --seed {seed} --processes 2",

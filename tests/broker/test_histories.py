@@ -14,6 +14,7 @@ import pytest
 from histories.decided import repeated_history
 from histories.history import history_matches, parse_history
 from histories.limited import limited_history
+from histories.made import made_history
 from histories.runs import Way, random_way, run_history
 from histories.similar import similar_history
 from histories.strategies import history_texts, random_history
@@ -61,6 +62,13 @@ def test_what_was_given_counts_over_pauses_and_for_nobody_who_subscribes_later()
     found = 0
     for seed in range(examples(3)):
         found += len(assert_right(limited_history(seed), random_way(seed, [DEFAULT_ENGINE])))
+    assert found > 5
+
+
+def test_texts_of_several_values_and_of_data_are_joined_for_whoever_asks() -> None:
+    found = 0
+    for seed in range(3, 3 + examples(2)):
+        found += len(assert_right(made_history(seed), random_way(seed, [DEFAULT_ENGINE])))
     assert found > 5
 
 

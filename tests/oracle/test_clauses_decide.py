@@ -15,6 +15,7 @@ from support.kit import parse_case
 from support.runners import run_oracle
 
 TELLING = (
+    (782, "term"),
     (19, "empty"),
     (489, "condition"),
     (20000, "function"),
