@@ -52,7 +52,7 @@ def statements(seed: int, count: int = 9) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("way", "budget"),
-    some(product([Way(), Way(limits=LISTED), Way(shards=2)], BUDGETS), 4),
+    some(product([Way(), Way(limits=LISTED), Way(shards=2)], BUDGETS), 3),
     ids=str,
 )
 def test_statements_over_the_same_operands_do_what_each_does_over_its_own(
