@@ -162,6 +162,12 @@ class Computed(NamedTuple):
     terms: Terms
 
 
+class Made(NamedTuple):
+    """A text of a tuple that functions of strings make of its values, and of data."""
+
+    operand: Operand
+
+
 class ArithmeticStep(NamedTuple):
     """`x operator operand`, or `operand - x` where it `is_turned`: arithmetic around data `x`."""
 
@@ -210,13 +216,6 @@ class JointData:
 
 Data = Constant | float | Formula | Disjunction | XPathFrame | JointData
 """What is held against a tuple, whatever the tuple is."""
-
-
-class Made(NamedTuple):
-    """A text of a tuple that functions of strings make of its values, and of data."""
-
-    operand: Operand
-
 
 Number = Measured | Computed | Solution
 """A number that is no value of a node, and made of a tuple where it is asked for."""

@@ -177,6 +177,11 @@ class Clause:
         return terms_tested(self.tested)
 
     @property
+    def made(self) -> tuple[Made, ...]:
+        """The texts that are made of its tuples."""
+        return tuple([place for place in self.tested if isinstance(place, Made)])
+
+    @property
     def handed_on(self) -> tuple[str, ...]:
         """The terms that its tuples hand on, "" for what boxes alone read of them."""
         made = [term(each.operand) if isinstance(each, Made) else "" for each in self.tested]

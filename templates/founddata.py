@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from enum import Enum
 from functools import lru_cache
 
-from templates.box import NONE_OF, SPARED, TAKEN, FoundBy, JointData, Made, Test
+from templates.box import NONE_OF, SPARED, TAKEN, FoundBy, JointData, Test
 from templates.clause import Clause
 from templates.givendata import parameters_of
 from templates.hadtests import had_values
@@ -158,8 +158,8 @@ def unboxed_parameters(clause: Clause) -> frozenset[str]:
 @lru_cache(maxsize=256)
 def parameters_read(clause: Clause) -> frozenset[str]:
     """Return the parameters that a tuple is asked for, or made a text of, when it is handed on."""
-    made = (each.operand for each in clause.tested if isinstance(each, Made))
-    return unboxed_parameters(clause).union(p.name for e in made for p in operand_parameters(e))
+    made = (p.name for each in clause.made for p in operand_parameters(each.operand))
+    return unboxed_parameters(clause).union(made)
 
 
 def data_said(clause: Clause, had: Collection[str], by_data: ByData) -> tuple[Test, ...]:

@@ -99,7 +99,7 @@ class ClauseTerms:
             tuple([at[name] for name, _ in form.visible]) if form else (),
             () if clause.stream else tuple(compared),
             tuple([at[name] for name in clause.carried]) if clause.stream else (),
-            tuple([place for place in clause.tested if isinstance(place, Made)]),
+            clause.made,
             tuple(_equal(clause)),
             tuple(_joined(clause)),
             tuple([at[name] for name in dict.fromkeys(_times(clause))]),
@@ -242,8 +242,14 @@ class TermTable:
         sizes = len(places), len(instants)
         has_words = any(t.looks_in_texts or t.operator.startswith(NEGATED) for t in clause.box)
         by_data = clause.is_by_data, clause.counts_by_data
-        is_made = any(isinstance(place, Made) for place in clause.tested)
-        are = is_open, clause.solved > 0, is_made, *by_data, has_words, bool(clause.factors)
+        are = (
+            is_open,
+            clause.solved > 0,
+            bool(clause.made),
+            *by_data,
+            has_words,
+            bool(clause.factors),
+        )
         self._facts.append([(stream, bool(clause.stream), *sizes, *are)])
 
     def _kind(self, place: TestedPlace) -> int:

@@ -3,39 +3,59 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 from generators.choosers import RandomChooser
 
-__all__ = ["ComingAndGoing"]
+__all__ = ["ComingAndGoing", "Happenings"]
 
 LAST = "document 99 S 00:10:00  <z/>"
 """What settles all that has come."""
 
 
-class ComingAndGoing:
-    """A history of up to three statements; what these are, and what comes, is said by others."""
+class Happenings:
+    """The lines of a history, and the subscriptions that are there."""
 
     def __init__(self, chooser: RandomChooser) -> None:
         self.choose = chooser
         self._lines: list[str] = []
+        self._subscriptions: list[str] = []
+
+    def _unsubscribe(self) -> None:
+        if self._subscriptions:
+            name = self.choose.choice(self._subscriptions)
+            self._subscriptions.remove(name)
+            self._lines.append(f"unsubscribe {name}")
+
+    def _restart(self) -> None:
+        self._lines.append("restart")
+
+    def _drain(self) -> None:
+        self._lines.append("drain")
+
+
+class ComingAndGoing(Happenings, ABC):
+    """A history of up to three statements, whose texts, values and documents a subclass chooses."""
+
+    def __init__(self, chooser: RandomChooser) -> None:
+        super().__init__(chooser)
         self._is_paused: dict[int, bool] = {}
         self._assigned: dict[int, str] = {}
-        self._subscriptions: list[str] = []
         self._second = 10
 
+    @abstractmethod
     def statement(self) -> str:
-        """Return a statement, some of which have parameters."""
-        raise NotImplementedError
+        """Return a statement, with parameters or without."""
 
+    @abstractmethod
     def values(self, statement: str) -> Mapping[str, Any]:
         """Return values of the parameters of a statement."""
-        raise NotImplementedError
 
+    @abstractmethod
     def document(self) -> str:
         """Return a document."""
-        raise NotImplementedError
 
     def text(self) -> str:
         """Return the history."""
@@ -70,15 +90,3 @@ class ComingAndGoing:
             number = self.choose.choice([*self._assigned])
             values = json.dumps(self.values(self._assigned[number]))
             self._lines.append(f"subscribe {self._subscriptions[-1]} q{number} {values}")
-
-    def _unsubscribe(self) -> None:
-        if self._subscriptions:
-            name = self.choose.choice(self._subscriptions)
-            self._subscriptions.remove(name)
-            self._lines.append(f"unsubscribe {name}")
-
-    def _restart(self) -> None:
-        self._lines.append("restart")
-
-    def _drain(self) -> None:
-        self._lines.append("drain")

@@ -8,6 +8,8 @@ from xml.sax.saxutils import escape
 from generators.choosers import RandomChooser
 from generators.similar_cases import similar_text
 
+from histories.coming import Happenings
+
 __all__ = ["similar_history"]
 
 MEASURES = {
@@ -23,40 +25,38 @@ def similar_history(seed: int) -> str:
     return _History(RandomChooser(seed)).text()
 
 
-class _History:
+class _History(Happenings):
     def __init__(self, chooser: RandomChooser) -> None:
-        self._choose = chooser
-        self._lines: list[str] = []
+        super().__init__(chooser)
         self._thresholds: dict[int, tuple[float, ...]] = {}
-        self._subscriptions: list[str] = []
         self._documents = self._subscribed = 0
 
     def text(self) -> str:
-        lateness = self._choose.choice(["1 d", "1 h", "10 m"])
+        lateness = self.choose.choice(["1 d", "1 h", "10 m"])
         self._register()
         usual = [self._document] * 8 + [self._subscribe] * 3
         rare = [self._register, self._unsubscribe, self._remove, self._restart, self._drain]
-        for _ in range(self._choose.choice((12, 16, 24))):
-            self._choose.choice((*usual, *rare))()
+        for _ in range(self.choose.choice((12, 16, 24))):
+            self.choose.choice((*usual, *rare))()
         return "\n".join(["# Generated.", f"lateness {lateness}", *self._lines, ""])
 
     def _document(self) -> None:
         self._documents += 1
-        minute = max(0, 6 * self._documents - self._choose.integer(0, 20))
-        text = escape(similar_text(self._choose))
-        stream = self._choose.choice("SST")
+        minute = max(0, 6 * self._documents - self.choose.integer(0, 20))
+        text = escape(similar_text(self.choose))
+        stream = self.choose.choice("SST")
         self._lines.append(
             f"document {self._documents} {stream} {12 + minute // 60}:{minute % 60:02}"
             f" <i><t>{text}</t></i>"
         )
 
     def _register(self) -> None:
-        number = self._choose.integer(0, 2)
-        measure = self._choose.choice(list(MEASURES))
+        number = self.choose.integer(0, 2)
+        measure = self.choose.choice(list(MEASURES))
         self._thresholds[number] = MEASURES[measure]
-        operator = self._choose.choice(["FOLLOWED BY", "JOIN"])
-        window = self._choose.choice(["1 h", "20 m", "INF"])
-        asked = self._choose.choice([">=", ">"])
+        operator = self.choose.choice(["FOLLOWED BY", "JOIN"])
+        window = self.choose.choice(["1 h", "20 m", "INF"])
+        asked = self.choose.choice([">=", ">"])
         self._lines.append(
             f"register q{number}{self._since()}\n"
             f"    *//i->a {operator} {{{measure} {asked} $least, {window}}} S//i->b"
@@ -65,26 +65,20 @@ class _History:
 
     def _subscribe(self) -> None:
         if self._thresholds:
-            self._subscribe_to(self._choose.choice(list(self._thresholds)))
+            self._subscribe_to(self.choose.choice(list(self._thresholds)))
 
     def _subscribe_to(self, number: int) -> None:
         self._subscribed += 1
         self._subscriptions.append(f"s{self._subscribed}")
-        values = json.dumps({"least": self._choose.choice(self._thresholds[number])})
+        values = json.dumps({"least": self.choose.choice(self._thresholds[number])})
         self._lines.append(f"subscribe s{self._subscribed} q{number}{self._since()} {values}")
 
     def _since(self) -> str:
-        return self._choose.choice(["", "", f" since {self._choose.integer(0, self._documents)}"])
-
-    def _unsubscribe(self) -> None:
-        if self._subscriptions:
-            name = self._choose.choice(self._subscriptions)
-            self._subscriptions.remove(name)
-            self._lines.append(f"unsubscribe {name}")
+        return self.choose.choice(["", "", f" since {self.choose.integer(0, self._documents)}"])
 
     def _remove(self) -> None:
         if self._thresholds:
-            number = self._choose.choice(list(self._thresholds))
+            number = self.choose.choice(list(self._thresholds))
             del self._thresholds[number]
             self._lines.append(f"remove q{number}")
             of_others = {f"q{n}" for n in self._thresholds}
@@ -94,9 +88,3 @@ class _History:
                 if line.startswith("subscribe") and line.split()[2] in of_others
             }
             self._subscriptions = [name for name in self._subscriptions if name in own]
-
-    def _restart(self) -> None:
-        self._lines.append("restart")
-
-    def _drain(self) -> None:
-        self._lines.append("drain")
